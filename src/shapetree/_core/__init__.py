@@ -4,8 +4,8 @@ import os
 
 # OpenMP reads its settings when it is loaded. Threads that sleep while they wait cost a few
 # microseconds; threads that spin, as they do by default, make a fit twice as slow as on one thread
-# when other processes keep the cores busy. What the user has set counts, and nobody else's threads
-# are changed.
+# when other processes keep the cores busy. A setting of the user takes precedence, and threads of
+# other libraries are left as they are.
 _WAITING = "OMP_WAIT_POLICY"
 if _WAITING in os.environ:
     from shapetree._core import threads

@@ -187,7 +187,7 @@ cdef class Columns:
     def reorder(self, const int32_t[::1] order not None, int n_threads):
         """Move the rows in the arrays themselves, so that row order[i] comes to stand at place i.
 
-        All columns must hold bins, and nobody else may rely on where their rows stand. If Ctrl-C
+        All columns must hold bins, and nothing else may rely on the order of their rows. If Ctrl-C
         is heard, some columns have another order than others.
         """
         cdef:

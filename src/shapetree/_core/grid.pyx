@@ -275,8 +275,9 @@ def sum_grids(
 ):
     """Sum the channels of a node's rows by the two groups of each pair's features.
 
-    Grids of disjoint sets of rows add up, whoever sums. So every thread takes some rows and adds
-    them to cells of its own; where rows are few, or cells many, it takes some pairs instead.
+    Sums are exact, so grids of disjoint sets of rows add up in any order. Every thread takes some
+    rows and adds them to cells of its own; where rows are few, or cells many, it takes some pairs
+    instead.
     """
     cdef:
         int p, f, side, n_pairs = pairs.shape[0], n_parts

@@ -2,7 +2,7 @@
 
 A histogram is one array of (total bins, channels): feature f's bins stand at
 offsets[f] .. offsets[f + 1], its missing bin last. Channels are the criterion's statistics and,
-where rows have weights, their number. Histograms of disjoint sets of rows add up, whoever sums.
+where rows have weights, their number. Histograms of disjoint sets of rows add up in any order.
 """
 
 import numpy as np

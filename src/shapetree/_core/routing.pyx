@@ -350,7 +350,7 @@ cdef class RoutedRows:
     def reorder_rows(self, int n_threads):
         """Move the rows of the bins themselves to where they stand in the tree, and number them so.
 
-        Every row must be at the root once, and the bins be nobody else's. Returns the numbers that
+        Every row must be at the root once, and nothing else may use the bins. Returns numbers that
         the rows had.
         """
         self.bins.reorder(self.rows.order, n_threads)

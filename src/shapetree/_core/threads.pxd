@@ -21,7 +21,7 @@ ctypedef struct Arena:
     Block* block        # the newest block; older ones stay valid until arena_free
     size_t used         # bytes of the newest block in use
     bint failed         # whether the system refused memory
-    bint* stop          # shared by all threads: whether to wind up; NULL if nobody can ask for it
+    bint* stop          # shared by all threads: whether to end early; NULL if nothing stops them
     bint asks           # whether this thread asks for it
     char apart[64]      # no line of the cache holds what two threads write all the time
 

@@ -455,7 +455,7 @@ class Grower:
     ) -> np.ndarray:
         """Sums of the channels over the rows of children, whose numbers are given.
 
-        Where rows are far away, and a node's histogram is at hand, that tells without a message.
+        If rows are remote, a histogram that is in this process is used instead of a message.
         """
         if not self._rows.is_remote:
             return self._rows.totals(numbers)

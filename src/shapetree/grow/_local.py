@@ -276,5 +276,5 @@ def rows_of_node(goal: Goal, node: int, n_rows: int) -> Inquiry[RowsOfNode]:
 def hold_rows(
     binned: BinnedTable, table: Table, goal: Goal, n_threads: int, coarse: BinnedTable | None
 ) -> HeldRows:
-    """Whoever has binned rows, ready to be asked; every kind of table registers its own way."""
+    """A holder of binned rows; each kind of table registers how to make it."""
     return LocalRows(table, binned, goal, n_threads, coarse=coarse)

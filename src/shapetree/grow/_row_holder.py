@@ -100,7 +100,7 @@ class HeldRows(Rows, Protocol):
     Attributes
     ----------
     binned, coarse : BinnedTable
-        Their bins, and those that pairs are screened with; the columns may be elsewhere.
+        Their bins, and those that pairs are screened with; the columns may be remote.
     goal : Goal
     n_threads : int
     """

@@ -90,7 +90,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class RowsOfNode:
-    """The rows of one node, wherever they are; what is asked of them is an `Inquiry`.
+    """The rows of one node, local or remote; what is asked of them is an `Inquiry`.
 
     Attributes
     ----------

@@ -166,7 +166,7 @@ class RefinedRows(Protocol):
 
 @dataclass(frozen=True)
 class CareSet:
-    """Rows of a node for which branches differ, wherever they are.
+    """Rows of a node for which branches differ, local or remote.
 
     Attributes
     ----------

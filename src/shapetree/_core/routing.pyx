@@ -350,8 +350,8 @@ cdef class RoutedRows:
     def reorder_rows(self, int n_threads):
         """Move the rows of the bins themselves to where they stand in the tree, and number them so.
 
-        Every row must be at the root once, and nothing else may use the bins. Returns numbers that
-        the rows had.
+        Every row must be at the root once, and nothing else may use the bins. Returns the
+        numbers that the rows had.
         """
         self.bins.reorder(self.rows.order, n_threads)
         self.forget_losses()

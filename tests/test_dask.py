@@ -157,7 +157,7 @@ def test_targets_and_weights_stay_on_the_workers(monkeypatch, case):
     def bring(self):
         raise AssertionError("targets are on their way")
 
-    monkeypatch.setattr(_data.DaskTrainingRows, "here", bring)
+    monkeypatch.setattr(_data.DaskTrainingRows, "gather", bring)
     rows = made_rows(np.random.default_rng(21), 12_000)  # resamples bring those of fewer rows
     given = case, rows, [700, 0, 11_300], True
     near, far = fitted_twice(ClientAtOnce(), *given, resamples="auto")

@@ -255,7 +255,7 @@ def main() -> None:
     parser.add_argument("--how", nargs="*", default=["greedy, K=2", "refined, K=2"])
     given = parser.parse_args()
     with (
-        LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
+        LocalCluster(2, threads_per_worker=1, dashboard_address=":0") as cluster,
         Client(cluster) as client,
     ):
         # Workers import what they need.

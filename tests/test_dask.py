@@ -50,7 +50,7 @@ from shapetree.refine import _refine as refining  # noqa: E402
 def client():
     """Two workers in this process."""
     cluster = distributed.LocalCluster(
-        2, threads_per_worker=1, processes=False, dashboard_address=None
+        2, threads_per_worker=1, processes=False, dashboard_address=":0"
     )
     with cluster, distributed.Client(cluster) as client:
         yield client

@@ -47,7 +47,7 @@ def client():
     """Two processes of two threads that can be killed; nannies start others in their place."""
     with (
         dask.config.set(CONFIG),
-        distributed.LocalCluster(2, threads_per_worker=2, dashboard_address=None) as cluster,
+        distributed.LocalCluster(2, threads_per_worker=2, dashboard_address=":0") as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client

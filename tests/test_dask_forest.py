@@ -42,7 +42,7 @@ WEIGHTS = {"none": None, "shares": [0.0, 0.5, 1.0, 2.25], "counts": [0, 1, 2, 5]
 @pytest.fixture(scope="module")
 def client():
     """Two workers, each a process of its own."""
-    cluster = distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None)
+    cluster = distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=":0")
     with cluster, distributed.Client(cluster) as client:
         yield client
 

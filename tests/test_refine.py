@@ -925,8 +925,7 @@ def test_no_pruning_of_a_pair_to_so_many_regions_loses_less(seed, n_cuts, k, mos
     )  # fmt: skip
     costs = rng.integers(-8, 9, (n_cuts + 2, k)).astype(float)
     costs[:, 0] = 0.0
-    care = SimpleNamespace(n_branches=k, region_losses=lambda _: costs)
-    found = assigned(care, shape, float(price), most)
+    found = assigned(costs, shape, float(price), most)
     least = naive_assigned(shape, costs, price, most)
     if found is None:
         assert costs[:-1].sum(axis=0).min() + costs[-1].min() == least

@@ -53,7 +53,7 @@ from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress, TestProgress
 from shapetree.refine import (
     prune_by_cost,
-    refine_tree_arrays,
+    refine,
     shrink,
     simplify,
     with_own_classes,
@@ -225,7 +225,7 @@ def refine_fitted(
     held = hold(BinnedRows(rows, binned, coarse), parameters)
     goal = held.goal
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        refined, history = refine_tree_arrays(
+        refined, history = refine(
             fitted.tree,
             held,
             refine_options(goal, parameters),

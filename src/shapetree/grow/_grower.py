@@ -169,14 +169,11 @@ class Grower:
         """Grow the trees."""
         if self._limits.max_leaf_nodes < int(self._tree.statistics.n_rows.max()):
             self._grow_best_first()
-        else:
-            self._grow_by_levels()
-        return self._tree
-
-    def _grow_by_levels(self) -> None:
+            return self._tree
         level = self._tree.roots()
         while len(level) > 0:
-            level = self._split(*self._splittable(level, self._limits.max_branches))
+            level = self._split(*self._find_splits(level, self._limits.max_branches))
+        return self._tree
 
     def _grow_best_first(self) -> None:
         """Split the node of each tree with the greatest gain first, until leaves are enough."""
@@ -185,7 +182,7 @@ class Grower:
         arrivals = count()  # of equals, the first to come goes first
 
         def wait(level: Level, max_branches: int) -> None:
-            nodes, found = self._splittable(level, max_branches)
+            nodes, found = self._find_splits(level, max_branches)
             for i, candidate in enumerate(found):
                 score = self._search.score(candidate.penalised_gain, candidate.n_branches)
                 node = nodes.take(slice(i, i + 1))
@@ -225,48 +222,42 @@ class Grower:
         is_open &= nodes.weight * nodes.impurity > self._search.least_gains(nodes)
         return is_open
 
-    def _splittable(self, level: Level, max_branches: int) -> tuple[Level, list[Found]]:
-        """The nodes that earn a split, and what they are to be split on."""
+    def _find_splits(self, level: Level, max_branches: int) -> tuple[Level, list[Found]]:
+        """The nodes of a level that earn a split, and what they are to be split on."""
         is_open = self._may_split(level)
         self._note_leaves(level, ~is_open)
         level = level.take(is_open)
-        found: list[Found | None] = []
-        for some in self._histograms.batches(level):
-            found += self._best_of(level.take(some), max_branches)
-        is_split = np.array([candidate is not None for candidate in found], dtype=bool)
+        has_next = level.depth + 1 < self._limits.max_depth
+        best: list[Found | None] = []
+        for batch in self._histograms.batches(level):
+            some = level.take(batch)
+            shapes = self._search_features(some, max_branches, self._rows.is_remote or has_next)
+            singles = self._search.best(shapes, some.statistics, some.tree)
+            if self._draw is not None:
+                self._draw_again(self._draw, some, singles, max_branches)
+            found: list[Found | None] = list(singles)
+            if self._pair_searches:
+                nodes = enumerate(singles)
+                inquiries = [self._best_with_pairs(some, i, its, max_branches) for i, its in nodes]
+                found = self._rows.run(inquiries)
+            if self._least_decrease.any():
+                for i, candidate in enumerate(found):
+                    if candidate and candidate.gain < self._least_decrease[some.tree[i]]:
+                        found[i] = None
+            if self._limits.lookahead > 1 and has_next:
+                for i, single in enumerate(singles):
+                    if single is not None and found[i] is single:
+                        found[i] = self._best_ahead(single, some, shapes, i, max_branches)
+            best += found
+        is_split = np.array([candidate is not None for candidate in best], dtype=bool)
         for number in level.numbers[~is_split].tolist():
             self._histograms.kept.pop(number, None)
         self._note_leaves(level, ~is_split)
-        return level.take(is_split), [candidate for candidate in found if candidate is not None]
+        return level.take(is_split), [candidate for candidate in best if candidate is not None]
 
     def _note_leaves(self, level: Level, are_leaves: np.ndarray) -> None:
         n_rows = level.statistics.n_rows[are_leaves]
         self._progress.leaves(int(n_rows.sum()), len(n_rows), level.depth)
-
-    def _best_of(self, level: Level, max_branches: int) -> list[Found | None]:
-        """What nodes are to be split on, whose shape functions there is memory for."""
-        keep = self._rows.is_remote or level.depth + 1 < self._limits.max_depth
-        found = self._search_features(level, max_branches, keep)
-        singles = self._search.best(found, level.statistics, level.tree)
-        if self._draw is not None:
-            self._draw_again(self._draw, level, singles, max_branches)
-        best: list[Found | None] = list(singles)
-        if self._pair_searches:
-            best = self._rows.run(
-                [
-                    self._best_with_pairs(level, i, single, max_branches)
-                    for i, single in enumerate(singles)
-                ]
-            )
-        best = self._enough(level, best)
-        if self._limits.lookahead == 1 or level.depth + 1 >= self._limits.max_depth:
-            return best
-        return [
-            self._best_ahead(single, level, found, i, max_branches)
-            if single is not None and candidate is single
-            else candidate
-            for i, (candidate, single) in enumerate(zip(best, singles, strict=True))
-        ]
 
     def _draw_again(
         self,
@@ -305,16 +296,6 @@ class Grower:
             self._search.search(statistics, seeds, max_branches, histograms, part, allowed)
             found.put(nodes, part)
         return found
-
-    def _enough(self, level: Level, found: list[Found | None]) -> list[Found | None]:
-        """Candidates of nodes that take away as much impurity as a split must."""
-        if not self._least_decrease.any():
-            return found
-        least = self._least_decrease[level.tree].tolist()
-        return [
-            None if candidate is None or candidate.gain < its else candidate
-            for candidate, its in zip(found, least, strict=True)
-        ]
 
     def _best_with_pairs(
         self, level: Level, i: int, single: Candidate | None, max_branches: int
@@ -445,7 +426,10 @@ class Grower:
             [candidate.split for candidate in found],
         )
         numbers = np.arange(first, stop, dtype=np.int32)
-        channels = self._channels_below(level, found, numbers)
+        if self._rows.is_remote:
+            channels = self._channels_below(level, found, numbers)
+        else:
+            channels = self._rows.totals(numbers)
         statistics = describe(self._goal, self._rows, numbers, channels)
         tree = np.repeat(level.tree, [candidate.n_branches for candidate in found])
         return Level(numbers, statistics, level.depth + 1, tree, self._tree.numbered(tree))
@@ -455,10 +439,8 @@ class Grower:
     ) -> np.ndarray:
         """Sums of the channels over the rows of children, whose numbers are given.
 
-        If rows are remote, a histogram that is in this process is used instead of a message.
+        A histogram that is in this process is used instead of a message.
         """
-        if not self._rows.is_remote:
-            return self._rows.totals(numbers)
         channels = np.empty((len(numbers), self._goal.targets.n_channels))
         is_told = np.ones(len(numbers), dtype=bool)
         last = 0

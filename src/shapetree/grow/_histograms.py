@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -91,10 +92,14 @@ class LevelHistograms:
             yield from self._by_features(level)
             return
         keep &= bytes_of_node * len(level) <= CALLS_THAT_WAIT * self._max_bytes
-        size = max(1, self._max_bytes // max(bytes_of_node, 1))
+        n_features, size = len(self._offsets) - 1, max(1, self._max_bytes // max(bytes_of_node, 1))
         for first in range(0, len(level), size):
             some = np.arange(first, min(first + size, len(level)))
-            for own, histograms in self._of(level.numbers[some]):
+            differing, summed = self._differing(level.numbers[some])
+            found = self._rows.histograms(summed, 0, n_features, sparse=False)
+            for own, histograms in self._with_differences(
+                level.numbers[some], differing, summed, found
+            ):
                 if (keep or self._whole) and histograms.sums is not None:
                     numbers = level.numbers[some[own]].tolist()
                     self.kept.update(zip(numbers, histograms.sums, strict=True))
@@ -126,9 +131,12 @@ class LevelHistograms:
                 self._rows.histograms(level.numbers, first, last, sparse=True),
             )
 
-    def _of(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, Histograms]]:
-        """Histograms of all features; the largest siblings' by subtraction if that is cheaper."""
-        n_features, tree = len(self._offsets) - 1, self._tree
+    def _differing(self, numbers: np.ndarray) -> tuple[dict[int, range], np.ndarray]:
+        """Nodes whose histograms come by subtraction, with their families; and which to sum.
+
+        Of siblings the largest, where that is cheaper.
+        """
+        tree, n_features = self._tree, len(self._offsets) - 1
         wanted = set(numbers.tolist())
         differing: dict[int, range] = {}
         unwanted: list[int] = []
@@ -145,22 +153,29 @@ class LevelHistograms:
             if saved * n_features > len(sizes) * self._n_sums * VISITS_PER_DIFFERENCE:
                 differing[number] = family
                 unwanted += others
-        differs = np.array([number in differing for number in numbers.tolist()], dtype=bool)
-        summed = np.append(numbers[~differs], np.array(unwanted, dtype=np.int32))
-        if len(summed) == 0:
-            return
-        found = self._rows.histograms(summed, 0, n_features, sparse=False)
+        is_summed = [number not in differing for number in numbers.tolist()]
+        return differing, np.append(numbers[is_summed], np.array(unwanted, dtype=np.int32))
+
+    def _with_differences(
+        self,
+        numbers: np.ndarray,
+        differing: dict[int, range],
+        summed: np.ndarray,
+        found: Histograms,
+    ) -> Iterator[tuple[np.ndarray, Histograms]]:
+        """The histograms that were summed, and those that differ from their parents' by these."""
         if not differing:
             yield np.arange(len(numbers)), found
             return
         assert found.sums is not None
+        differs = np.array([number in differing for number in numbers.tolist()], dtype=bool)
         n_wanted = len(numbers) - len(differing)
-        yield np.flatnonzero(~differs), Histograms(0, n_features, found.sums[:n_wanted])
+        yield np.flatnonzero(~differs), replace(found, sums=found.sums[:n_wanted])
         sums_of = dict(zip(summed.tolist(), found.sums, strict=True))
         sums = np.empty((len(differing), *found.sums.shape[1:]))
         for own, number in zip(sums, differing, strict=True):
             first, *others = [child for child in differing[number] if child != number]
-            np.subtract(self.kept[tree.parent[number]], sums_of[first], out=own)
+            np.subtract(self.kept[self._tree.parent[number]], sums_of[first], out=own)
             for child in others:
                 own -= sums_of[child]
-        yield np.flatnonzero(differs), Histograms(0, n_features, sums)
+        yield np.flatnonzero(differs), replace(found, sums=sums)

@@ -3,7 +3,7 @@
 from shapetree.refine._copies import CopiesOptions
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
-from shapetree.refine._refine import PairTools, refine, refine_tree_arrays
+from shapetree.refine._refine import PairTools, refine
 from shapetree.refine._shrink import OF_CLASSES, OF_NUMBERS, Shrinkage, shrink, with_own_classes
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "prune_nodes",
     "pruning_path",
     "refine",
-    "refine_tree_arrays",
     "shrink",
     "simplify",
     "with_own_classes",

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import CandidateOptions
 from shapetree.grow._joined_rows import JoinedRows
 from shapetree.grow._local import LocalRows
@@ -30,7 +31,7 @@ MANY_ROWS = 2**16
 
 
 def refine(
-    grown: GrownTree,
+    tree: GrownTree | TreeArrays,
     rows: HeldRows,
     options: RefineOptions,
     pairs: PairTools | None,
@@ -38,14 +39,15 @@ def refine(
     owns_bins: bool = False,
     order: np.ndarray | None = None,
 ) -> tuple[TreeNode, list[float]]:
-    """Refine a grown tree by tree alternating optimisation.
+    """Refine a tree by tree alternating optimisation.
 
     Parameters
     ----------
-    grown : GrownTree
-        Which gives up its splits.
+    tree : GrownTree or TreeArrays
+        As it has grown, which gives up its splits; or a finished one, no threshold of which may
+        part rows of a node in one bin, see `shapetree.tree._rebinning.fitting_bins`.
     rows : HeldRows
-        Rows of these nodes, which move as the splits change.
+        Rows of these nodes, or all at the root of a finished tree; they move as splits change.
     options : RefineOptions
     pairs : tuple of PairFrame and CandidateOptions, or None
         How pairs are searched; None for no pairs.
@@ -63,54 +65,9 @@ def refine(
     history : list of float
         The objective before the first sweep, and after each.
     """
-    nodes = [WorkingNode() for _ in range(grown.n_nodes)]
-    weight = grown.statistics.weight
-    for number, split in enumerate(grown.splits):
-        if split is not None:
-            children = grown.children(number)
-            largest = int(weight[children.start : children.stop].argmax())
-            nodes[number].split = without_gaps(split, largest, rows.binned.features)
-            nodes[number].children = list(children)
-            nodes[number].pairs = grown.pairs.get(number)
-            grown.splits[number] = None  # which may take much memory
-    return _refine(nodes, rows, options, pairs, report, owns_bins, True, order)
-
-
-def refine_tree_arrays(
-    tree: TreeArrays,
-    rows: HeldRows,
-    options: RefineOptions,
-    pairs: PairTools | None,
-    report: Callable[[int, float], None],
-    owns_bins: bool = False,
-    order: np.ndarray | None = None,
-) -> tuple[TreeNode, list[float]]:
-    """Refine a finished tree for rows that are all at its root, see `refine`.
-
-    No threshold of the tree may part rows of a node in one bin, see
-    `shapetree.tree._rebinning.fitting_bins`.
-    """
-    shapes = [shape_of(tree, node) for node in range(tree.node_count)]
-    nodes = [
-        WorkingNode(
-            None if shape is None else split_of(shape, rows.binned.features),
-            list(tree.children(node)),
-        )
-        for node, shape in enumerate(shapes)
-    ]
-    return _refine(nodes, rows, options, pairs, report, owns_bins, False, order)
-
-
-def _refine(
-    nodes: list[WorkingNode],
-    rows: HeldRows,
-    options: RefineOptions,
-    pairs: PairTools | None,
-    report: Callable[[int, float], None],
-    owns_bins: bool,
-    is_sent: bool,
-    order: np.ndarray | None,
-) -> tuple[TreeNode, list[float]]:
+    has_grown = isinstance(tree, GrownTree)
+    bins = rows.binned.features
+    nodes = _grown_nodes(tree, bins) if isinstance(tree, GrownTree) else _nodes_of(tree, bins)
     loss = loss_of(rows.goal)
     max_branches = max(2, *(len(node.children) for node in nodes))
     about = loss.rows, len(nodes), max_branches
@@ -120,15 +77,39 @@ def _refine(
     else:
         assert isinstance(rows, LocalRows)
         refined = LocalRefinedRows(rows, *about)
-    tree = WorkingTree(nodes, refined, is_sent, options)
+    working = WorkingTree(nodes, refined, has_grown, options)
     reads_values = pairs is not None or any(isinstance(node.split, PairSplit) for node in nodes)
     if owns_bins and not reads_values and rows.n_rows >= MANY_ROWS:
         loss = loss_of(refined.reorder_rows())
         refined.leaf_losses = loss.rows
-    if not is_sent or pairs is not None:
+    if not has_grown or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.
-        tree.settle_shapes()
+        working.settle_shapes()
     refitter = None if pairs is None else PairRefitter(*pairs, options.copies)
-    history = Refiner(tree, refined, loss, options, refitter, report, order).refine()
-    tree.join_small_leaves(options.least_rows)
-    return tree.finished(), history
+    history = Refiner(working, refined, loss, options, refitter, report, order).refine()
+    working.join_small_leaves(options.least_rows)
+    return working.finished(), history
+
+
+def _grown_nodes(grown: GrownTree, bins: tuple[FeatureBins, ...]) -> list[WorkingNode]:
+    """Nodes of a tree as it has grown, which gives up its splits."""
+    nodes = [WorkingNode() for _ in range(grown.n_nodes)]
+    weight = grown.statistics.weight
+    for number, split in enumerate(grown.splits):
+        if split is not None:
+            children = grown.children(number)
+            largest = int(weight[children.start : children.stop].argmax())
+            nodes[number].split = without_gaps(split, largest, bins)
+            nodes[number].children = list(children)
+            nodes[number].pairs = grown.pairs.get(number)
+            grown.splits[number] = None  # which may take much memory
+    return nodes
+
+
+def _nodes_of(tree: TreeArrays, bins: tuple[FeatureBins, ...]) -> list[WorkingNode]:
+    """Nodes of a finished tree."""
+    shapes = [shape_of(tree, node) for node in range(tree.node_count)]
+    return [
+        WorkingNode(None if shape is None else split_of(shape, bins), list(tree.children(node)))
+        for node, shape in enumerate(shapes)
+    ]

@@ -22,13 +22,12 @@ from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._map_join import (
     Inquiry,
-    LocalParts,
     Question,
     Result,
     Then,
     add,
     add_each,
-    run_inquiries,
+    run_inquiry,
 )
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import on_grid
@@ -363,7 +362,7 @@ class LocalRefinedRows:
 
     def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
         """Results of inquiries, one after another."""
-        return run_inquiries(inquiries, LocalParts([self]))
+        return [run_inquiry(inquiry, self) for inquiry in inquiries]
 
     def reorder_rows(self) -> Goal:
         """Move the rows in memory to where they stand in the tree, and number them so.

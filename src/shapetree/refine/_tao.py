@@ -100,7 +100,9 @@ class Refiner:
         self._report(0, history[0])
         for sweep in range(1, self._options.max_sweeps + 1):
             before = self._tree.shape()
-            is_changed = self._sweep()
+            is_changed = False
+            for depth in reversed(range(len(self._tree.levels) - 1)):
+                is_changed |= self._refine_level(depth)
             if not is_changed or sweep == self._options.max_sweeps:
                 # Shapes move where no row is; that may yet show other nodes a better split.
                 is_changed |= self._tree.settle_shapes()
@@ -132,21 +134,27 @@ class Refiner:
             return self._loss.price(0.0)
         return self._loss.price((yield from self._table.total(self._tree.leaves)))
 
-    def _sweep(self) -> bool:
-        """Solve every node once, from the deepest level up; whether anything changed."""
-        depths = range(len(self._tree.levels) - 1)
-        return max([self._refine_level(depth) for depth in reversed(depths)], default=False)
-
     def _refine_level(self, depth: int) -> bool:
         """Solve the nodes of a level that are not settled; whether anything changed."""
         tree = self._tree
         level = tree.levels[depth] if depth < len(tree.levels) else []
         nodes = [number for number in level if tree.nodes[number].split is not None]
         self._fit_leaves()
-        price, nodes, losses = self._price_and_losses(nodes)
+        if self._loss.price_is_fixed or self._table.is_told:
+            (price,) = self._rows.run([self._price()])
+            nodes = [number for number in nodes if tree.nodes[number].settled_at != price]
+            (losses,) = self._rows.run([self._losses(nodes)])
+        else:
+            # Other leaves have another price, at which no node is settled.
+            both: list[Inquiry[Any]] = [self._price(), self._losses(nodes)]
+            price, losses = self._rows.run(both)
         if not nodes:
             return False
-        problems = self._problems(nodes, price, losses)
+        some = [tree.nodes[number] for number in nodes]
+        problems = reduced_problems(
+            nodes, [node.children for node in some], [node.part_penalty for node in some],
+            tree.penalties, self._rows.sizes(), *losses, price, self._options.prices.leaf,
+        )  # fmt: skip
         best = self._best_of_one_feature(problems)
         if self._pairs is not None:
             self._improve_by_pairs(problems.each, best, price)
@@ -162,18 +170,6 @@ class Refiner:
         if changes:
             tree.change(changes)
         return bool(changes)
-
-    def _price_and_losses(self, nodes: list[int]) -> tuple[float, list[int], Losses]:
-        """The price, nodes of a level that are not settled at it, and what branches cost there."""
-        if self._loss.price_is_fixed or self._table.is_told:
-            (price,) = self._rows.run([self._price()])
-            nodes = [number for number in nodes if self._tree.nodes[number].settled_at != price]
-            (losses,) = self._rows.run([self._losses(nodes)])
-            return price, nodes, losses
-        # Other leaves have another price, at which no node is settled.
-        both: list[Inquiry[Any]] = [self._price(), self._losses(nodes)]
-        price, losses = self._rows.run(both)
-        return price, nodes, losses
 
     def _losses(self, nodes: list[int]) -> Inquiry[Losses]:
         """What each branch would cost the rows of some nodes of one level."""
@@ -191,15 +187,6 @@ class Refiner:
             n_branches=problem.n_branches,
         )
         return np.asarray((yield Question(of, add))).tolist()
-
-    def _problems(self, nodes: list[int], price: float, losses: Losses) -> ReducedProblems:
-        """What is to be solved in some nodes of one level."""
-        tree = self._tree
-        some = [tree.nodes[number] for number in nodes]
-        return reduced_problems(
-            nodes, [node.children for node in some], [node.part_penalty for node in some],
-            tree.penalties, self._rows.sizes(), *losses, price, self._options.prices.leaf,
-        )  # fmt: skip
 
     def _best_of_one_feature(self, problems: ReducedProblems) -> dict[int, Solution]:
         """The best split of each node on a single feature, where there is one to beat the rest."""

@@ -51,7 +51,7 @@ def learn(
     binned, held = binned_rows.binned, hold(binned_rows, parameters)
     goal, tools = held.goal, pair_tools(held, parameters, pairs)
     order = feature_order(held)
-    grown = grow(held, tools, parameters, progress, order, lays_out=parameters.refine is None)
+    grown = grow(held, tools, parameters, progress, order)
     history = None
     if parameters.refine is None:
         tree = grown.arrays(binned.features, goal.impurity_scale)

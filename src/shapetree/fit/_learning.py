@@ -51,7 +51,7 @@ def learn(
     binned, held = binned_rows.binned, hold(binned_rows, parameters)
     goal, frames = held.goal, pair_frames(held, pairs)
     order = feature_order(held)
-    grown = grow(held, frames, parameters, progress, order, lays_out=parameters.refine is None)
+    grown = grow(held, frames, parameters, progress, order)
     history = None
     if parameters.refine is None:
         tree = grown.arrays(binned.features, goal.impurity_scale)

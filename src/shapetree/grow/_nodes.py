@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -190,13 +191,24 @@ class GrownTree:
         self.sizes += np.bincount(children.tree, minlength=len(self.sizes))
         self._parts.append(children.statistics)
 
+    @cached_property
+    def _whole(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+        """The place of each node's shape function, -1 for leaves, and those of all levels."""
+        place, each = np.full(self.n_nodes, -1), [flat for _, flat in self._laid_out]
+        if not each:
+            each = [pieces_of_splits([], np.empty(0, dtype=np.int64), ())]
+        else:
+            nodes = np.concatenate([numbers for numbers, _ in self._laid_out])
+            place[nodes] = np.arange(len(nodes))
+        self._laid_out = []
+        known = {name: np.concatenate([flat[name] for flat in each]) for name in each[0]}
+        known["n_pieces"] = np.concatenate([np.diff(flat["piece_start"]) for flat in each])
+        known["piece_start"] = np.cumsum(known["n_pieces"]) - known["n_pieces"]
+        return place, known
+
     def _shapes_of(self, order: np.ndarray) -> dict[str, np.ndarray]:
-        """Shape functions of some nodes, as `flatten_shapes` lays them out."""
-        if len(self._laid_out) != 1:
-            self._laid_out = [_joined(self._laid_out)]
-        ((nodes, known),) = self._laid_out
-        place = np.full(self.n_nodes, -1)
-        place[nodes] = np.arange(len(nodes))
+        """Shape functions of some nodes of a grown tree, as `flatten_shapes` lays them out."""
+        place, known = self._whole
         place = place[order]
         is_split, place = place >= 0, place[place >= 0]
         flat = {
@@ -207,7 +219,7 @@ class GrownTree:
         for name, array in flat.items():
             array[is_split] = known[name][place]
         n_pieces = np.zeros(len(order), dtype=np.int64)
-        n_pieces[is_split] = np.diff(known["piece_start"])[place]
+        n_pieces[is_split] = known["n_pieces"][place]
         start = np.append(0, np.cumsum(n_pieces))
         moved = known["piece_start"][place] - start[:-1][is_split]
         pieces = np.arange(start[-1]) + np.repeat(moved, n_pieces[is_split])
@@ -257,20 +269,6 @@ class GrownTree:
             value=statistics.value,
             sketches=None,
         )
-
-
-def _joined(
-    levels: list[tuple[np.ndarray, dict[str, np.ndarray]]],
-) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Nodes and shape functions of all levels, one after another."""
-    if not levels:
-        return np.empty(0, dtype=np.int64), pieces_of_splits([], np.empty(0, dtype=np.int64), ())
-    each = [flat for _, flat in levels]
-    first = np.cumsum([0] + [flat["piece_start"][-1] for flat in each])
-    starts = [flat["piece_start"][:-1] + at for flat, at in zip(each, first[:-1], strict=True)]
-    known = {name: np.concatenate([flat[name] for flat in each]) for name in each[0]}
-    known["piece_start"] = np.append(np.concatenate(starts), first[-1])
-    return np.concatenate([nodes for nodes, _ in levels]), known
 
 
 def _largest_branches(n_branches: np.ndarray, weight: np.ndarray) -> np.ndarray:

@@ -287,6 +287,30 @@ def test_areas_are_where_the_branches_are_on_axes_with_breaks(far):
             assert any(abs(at - round(place)) < 0.1 for at, _ in ticks)
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_areas_fill_the_plane_whatever_the_rows(seed):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(600, 6))
+    columns = [
+        *(np.exp(3 * z[:, 0]), -np.exp(2 * z[:, 1]), np.sinh(3 * z[:, 2]), z[:, 3]),
+        *(np.where(rng.random(600) < 0.05, 1e300 * z[:, 4], z[:, 4]), np.floor(2 * z[:, 5])),
+    ]
+    X = pd.DataFrame({name: columns[i] for name, i in zip("ab", rng.permutation(6), strict=False)})
+    kinds = rng.integers(0, 3, len(X))
+    X["kind"] = np.array(list("xyz"))[kinds]
+    above = X[["a", "b"]].rank() > 300
+    y = (above["a"] ^ above["b"] ^ (kinds == 1)).astype(int)
+    tree = make_tree(ShapeTreeClassifier, max_depth=3, pairs="all", **FREE).fit(X, y)
+    shown = view(tree)
+    pairs = [node for node in shown.nodes if node.plane is not None]
+    assert pairs
+    for node in pairs:
+        drawn = map_of(shown, node, swap=bool(seed % 2))
+        total = sum(area(loop) for loops in drawn.areas for loop in loops)
+        assert total == pytest.approx(1)
+        assert ((drawn.points >= 0) & (drawn.points <= 1)).all()
+
+
 def test_axes_of_pairs_are_broken_only_where_that_gives_much_room():
     rng = np.random.default_rng(0)
     for make in (rng.uniform, rng.normal, rng.exponential):

@@ -81,8 +81,8 @@ def plot_tree(
     scale : {"auto", "linear", "log", "quantile"}, default="auto"
         The axis of a numeric feature. "log" falls back to linear unless all numbers are positive;
         "auto" is logarithmic only if half of the rows would crowd into a tenth of a linear axis;
-        "quantile" gives every row the same room. Two slanted lines mark a break in an axis, so that
-        a few rows far away do not take up all of it.
+        "quantile" gives every row the same room. Two slanted lines mark a break in an axis, here
+        or of a pair, so that a few rows far away do not take up all of it.
     swap : bool, default=False
         Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
         except that longitude or x always goes to the right, and latitude or y up.

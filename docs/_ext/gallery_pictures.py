@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import ExitStack
 from typing import Any
 
 from sphinx_gallery.scrapers import figure_rst, matplotlib_scraper
@@ -21,12 +22,15 @@ def pictures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any
     return figure_rst([path], gallery_conf["src_dir"])
 
 
+_running = ExitStack()
+
+
 def warnings_are_errors(gallery_conf: dict[str, Any], fname: str, when: str) -> None:
     """Let an example fail that warns, and nothing else that is built."""
     if when == "before":
-        warnings.simplefilter("error")
+        _running.enter_context(warnings.catch_warnings(action="error"))
     else:
-        warnings.resetwarnings()
+        _running.close()
 
 
 def _get_sg_image_scraper() -> Any:

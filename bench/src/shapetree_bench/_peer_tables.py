@@ -103,7 +103,7 @@ def _row_of_method(
     return (not is_whole, -gap if not math.isnan(gap) else math.inf), row
 
 
-def _number(value: float, form: str) -> Cell:
+def _number(value: float | None, form: str) -> Cell:
     if value is None or math.isnan(value):
         return NOTHING
     return Cell(f"{value:,.0f}" if value >= 100 else form.format(value))

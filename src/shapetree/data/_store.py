@@ -23,7 +23,7 @@ UNITS |= {f"{unit}I": 2 ** (10 * power) for power, unit in enumerate("KMGT", sta
 ALIGNMENT = 64
 
 
-def bytes_of(memory: int | str) -> int:
+def bytes_of(memory: object) -> int:
     """A budget in bytes, given as a number or like "200MB" or "1.5 GiB".
 
     Examples

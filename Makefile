@@ -11,8 +11,8 @@ SANITIZE := -C setup-args=-Dbuildtype=debug \
 	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
 	-C 'setup-args=-Dc_args=-fno-sanitize-recover=all -g1'
 
-.PHONY: help demo test test-optimised test-oldest coverage attack lint docs bench bench-report page page-check sanitize \
-	wheel-check clean
+.PHONY: help demo environment test test-optimised test-oldest coverage attack lint docs bench bench-report page \
+	page-check sanitize-build sanitize wheel-check clean
 .DELETE_ON_ERROR:
 
 ## help: list the targets
@@ -41,11 +41,12 @@ test-optimised: $(VENV)/package $(VENV)/test.extra
 		tests/test_joined_rows.py tests/test_parts.py tests/test_targets.py tests/test_pair_search.py
 
 ## test-oldest: the tests with the oldest versions that are allowed; needs Python 3.11
+# Warnings are no errors there: old versions warn of what has changed since.
 test-oldest: $(VENV)/wheel
 	$(PYTHON3) -m venv --clear .venv-oldest
 	$(PYTHON) tools/requirements.py test --oldest | xargs .venv-oldest/bin/python -m pip install -q
 	.venv-oldest/bin/python -m pip install -q --no-deps $(VENV)/dist/*.whl
-	.venv-oldest/bin/python -m pytest -n auto --dist worksteal -q tests
+	.venv-oldest/bin/python -m pytest -n auto --dist worksteal -q -W default tests
 
 ## coverage: the share of the Python lines that tests run; less than 95 % is an error
 coverage: $(VENV)/package $(VENV)/test.extra $(VENV)/coverage.extra
@@ -56,7 +57,11 @@ coverage: $(VENV)/package $(VENV)/test.extra $(VENV)/coverage.extra
 # by its seed, a property by a line to put above the test; that example also comes first in the next run.
 attack: $(VENV)/package $(VENV)/test.extra
 	ATTACK=0:5000 MUTANTS=20000 $(TEST) -q tests/test_attack.py tests/test_model_mutations.py
-	EXAMPLES=20 FUZZ=500 $(TEST) -q -m hypothesis tests
+	EXAMPLES=20 FUZZ=500 $(TEST) -q -m "hypothesis or by_chance" tests
+
+## environment: install all that test, lint and docs need into .venv
+environment: $(VENV)/package $(VENV)/test.extra $(SPARK) $(VENV)/shapetree-bench $(VENV)/lint.extra \
+	$(VENV)/docs.extra page/node_modules
 
 ## lint: ruff, mypy and cython-lint
 lint: $(VENV)/test.extra $(VENV)/lint.extra
@@ -97,9 +102,12 @@ page/node_modules: page/package-lock.json
 	cd page && npm ci --silent
 	touch $@
 
-## sanitize: fuzz tests on a build with address and undefined-behaviour sanitizers
-sanitize:
+# A build with address and undefined-behaviour sanitizers.
+sanitize-build:
 	$(MAKE) VENV=.venv-sanitize BUILD_FLAGS="$(SANITIZE)" .venv-sanitize/package .venv-sanitize/fuzz.extra
+
+## sanitize: fuzz tests on a build with address and undefined-behaviour sanitizers
+sanitize: sanitize-build
 	FUZZ=150 ATTACK=0:20 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	.venv-sanitize/bin/python -m pytest -n auto --max-worker-restart 0 -s tests/test_fuzz.py tests/test_attack.py

@@ -24,7 +24,7 @@ from distributed import Client, LocalCluster
 from asv_bench.files import WAYS, make_rows
 from shapetree import ShapeTreeClassifier
 from shapetree.dask import DaskShapeTreeClassifier, _cluster
-from shapetree.dask._held import bytes_of
+from shapetree.dask._task_values import bytes_of
 from shapetree.data._map_join import LocalParts, MappedParts, joined
 from shapetree.fit import _growth
 from shapetree.grow._joined import JoinedRows, PartOfRows

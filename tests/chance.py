@@ -2,10 +2,19 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # `make attack` tries so many times as many, and others in every run; else they are always the same.
 TIMES = int(os.environ.get("EXAMPLES", "0"))
+
+
+by_chance = pytest.mark.by_chance
+
+
+def seeds(number):
+    """Seeds of tests that are marked as `by_chance`: `make attack` tries many times as many."""
+    return range(number * max(TIMES, 1))
 
 
 def examples(number, **how):

@@ -1,5 +1,6 @@
 """Settings that all tests share, and what a run says of tests that were skipped."""
 
+import gc
 import os
 import re
 import signal
@@ -23,6 +24,12 @@ settings.load_profile("shapetree")
 
 # Some tests press Ctrl-C; whoever starts them in the background may have had it ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """Let garbage collections pass over all that the tests have imported, which stays."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

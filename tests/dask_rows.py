@@ -103,14 +103,14 @@ def same_file(near, far):
 
 def at_question(monkeypatch, name, number, act):
     """Do something when a question is asked for the n-th time."""
-    ask, n_asked = _cluster.Parts.ask, iter(range(1, 10_000))
+    ask, n_asked = _cluster.ClusterParts.ask, iter(range(1, 10_000))
 
     def asked(self, of, *how, **columns):
         if _cluster.name_of(of) == name and next(n_asked) == number:
             act()
         return ask(self, of, *how, **columns)
 
-    monkeypatch.setattr(_cluster.Parts, "ask", asked)
+    monkeypatch.setattr(_cluster.ClusterParts, "ask", asked)
 
 
 def held_by(client):

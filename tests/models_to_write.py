@@ -219,7 +219,7 @@ def forest_of_mixed(labels=None, seed=0, n_rows=120, weights=None, dates=False, 
         day = pd.Timestamp("2020-02-28") + pd.to_timedelta(rng.integers(0, 900, n_rows), "D")
         X["day"], X["moment"] = day, day + pd.to_timedelta(rng.random(n_rows) * 86400, "s")
         X.loc[rng.random(n_rows) < 0.1, "day"] = None
-        score = score + (day.dayofyear > 180) + np.sin(day.dayofyear / 20)
+        score = score + (day.day_of_year > 180) + np.sin(day.day_of_year / 20)
     params = {
         "n_estimators": 5,
         "categorical_features": ["colour", "is there", "level"],

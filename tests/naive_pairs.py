@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from naive import samples
 
 from shapetree._core.columns import Columns
+from shapetree._core.grid import START
 from shapetree._core.oblique import PairFitter
-from shapetree._core.pair_cuts import PairCuts
-from shapetree._core.pieces import number_cuts
-from shapetree._core.screen import START
+from shapetree._core.pieces import PairCuts, number_cuts
 from shapetree.grow._pairs import spread_angles
 
 GREATEST = np.finfo(np.float64).max

@@ -216,6 +216,7 @@ def test_rows_of_training_are_known_again():
         tree.evaluate(X, np.array(CLASSES)[y.values.argmax(axis=1)])
 
 
+@pytest.mark.filterwarnings("ignore:The groups parameter is ignored by KFold")
 def test_parts_of_a_row_stay_together():
     X, shares, _ = table(4)
     y = ClassShares(shares, CLASSES)

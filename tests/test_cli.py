@@ -25,7 +25,7 @@ from typer.testing import CliRunner
 
 from shapetree.cli import main
 from shapetree.cli._app import COMMANDS, make_app
-from shapetree.cli._columns import Kind, read_columns
+from shapetree.cli._column_types import Kind, read_columns
 from shapetree.cli._console import Console
 from shapetree.cli._reading import read_file
 

@@ -118,7 +118,7 @@ def test_evaluate_scores_a_model_on_a_file(folder):
     arguments = ["evaluate", folder / "model.json", folder / "half.csv"]
     assert "no column label" in fail(*arguments)
     result = run(*arguments, "-t", "truth", "-o", folder / "scored.json")
-    assert "100 rows that no model has seen" in result.stdout
+    assert "On 100 rows of half.csv, taken as unseen" in result.stdout
     assert "1 rows without truth" in result.stderr
     assert from_json(folder / "scored.json")._fitted.held_out.n_rows == 100
     half.assign(label="other").to_csv(folder / "other.csv", index=False)
@@ -166,7 +166,9 @@ def test_evaluate_recognises_the_rows_of_a_fit(folder):
     table = TABLE.assign(label=np.random.default_rng(1).permutation(LABELS))
     table.to_csv(folder / "others.csv", index=False)
     succeed("fit", data, "-t", "label", "-o", model)
-    assert "200 rows that no model has seen" in succeed("evaluate", model, folder / "others.csv")
+    assert "200 rows of others.csv, taken as unseen" in succeed(
+        "evaluate", model, folder / "others.csv"
+    )
 
 
 # Forests
@@ -186,7 +188,7 @@ def test_a_forest_is_fitted_predicted_scored_and_exported(folder, target):
     assert found["predictions"] == forest.predict(X).tolist()
     scores = json.loads(succeed("evaluate", model, data, "--json"))["scores"]
     assert next(iter(scores.values())) == forest.score(X, TABLE.assign(label=LABELS)[target])
-    assert "On the 200 rows of t.csv" in succeed("evaluate", model, data)
+    assert "On 200 rows of t.csv" in succeed("evaluate", model, data)
     assert "8 trees with" in succeed("inspect", model)
     about = json.loads(succeed("inspect", model, "--json"))
     assert about["trees"] == 8

@@ -114,7 +114,7 @@ def questions_of(model, n_rows, target):
     """Names of the questions of a fit, and the bytes of the answers that reach the client."""
     rows = made_rows(np.random.default_rng(13), n_rows)
     frame, asked = frame_of(rows, [n_rows // 4] * 4), []
-    ask = _cluster.Parts.ask
+    ask = _cluster.ClusterParts.ask
 
     def noting(self, of, *how, **columns):
         answer = ask(self, of, *how, **columns)
@@ -124,7 +124,7 @@ def questions_of(model, n_rows, target):
         return answer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_cluster.Parts, "ask", noting)
+        patch.setattr(_cluster.ClusterParts, "ask", noting)
         model.fit(frame[FEATURES], frame[target])
     return asked
 

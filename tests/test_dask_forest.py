@@ -80,6 +80,7 @@ def test_a_cluster_grows_the_forest_and_forgets_the_rows(client, case):
 
 
 @pytest.mark.parametrize("case", ["classes", "numbers"])
+@pytest.mark.filterwarnings("ignore:some rows were drawn by every tree")
 def test_out_of_bag_predictions_are_those_of_memory(case):
     near, far = fitted_twice(
         ClientAtOnce(), case, WEIGHTS["counts"], oob_score=True, n_estimators=20

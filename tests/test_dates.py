@@ -29,7 +29,7 @@ from shapetree import (
     plot_node,
     plot_tree,
 )
-from shapetree.cli._columns import dates_of
+from shapetree.cli._column_types import dates_of
 from shapetree.data._moments import read_moment, readable_threshold, write_moment
 from shapetree.data._table import encode_table, read_table
 from shapetree.drawing._date_ticks import round_dates

@@ -4,6 +4,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from exports import chain, staircase
+from test_html import data_of
 
 from shapetree import plot_node
 from shapetree.export import export_html, export_js, export_onnx, export_python, export_text
@@ -45,5 +46,9 @@ def test_sources_and_words(this):
 
 def test_pictures(this, tmp_path):
     rows = this.table, this.predictions
-    export_html(this.model, tmp_path / "page.html", *rows)
-    plot_node(this.model, 0, *rows).save(tmp_path / "node.svg")
+    path, picture = tmp_path / "page.html", tmp_path / "node.svg"
+    page = export_html(this.model, path, *rows)
+    assert path.read_text() == page
+    assert len(data_of(page)["nodes"]) == this.model.tree_.node_count
+    plot_node(this.model, 0, *rows).save(picture)
+    assert picture.read_text().rstrip().endswith("</svg>")

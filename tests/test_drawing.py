@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.drawing._outlines import outlines
 from shapetree.drawing._palette import BRANCHES, CLASSES, branch_colour, class_colour
-from shapetree.drawing._planes import map_of
+from shapetree.drawing._plane_map import map_of
 from shapetree.drawing._scales import drawn_density, scale_of, target_scale
 from shapetree.drawing._ticks import end_labels, round_numbers, round_powers
 from shapetree.tree._fitted import fitted_tree
@@ -255,10 +255,47 @@ def test_areas_are_where_the_branches_are():
     drawn = map_of(shown, shown.nodes[0], False)
     leaves = tree.apply(X)
     for place, leaf in zip(X[["lon", "lat"]].to_numpy()[:200], leaves, strict=False):
-        at = [(v - a.low) / (a.high - a.low) for v, a in zip(place, drawn.axes, strict=True)]
+        at = [axis.place(value) for value, axis in zip(place, drawn.axes, strict=True)]
         if all(0 < share < 1 for share in at):
             branch = shown.nodes[0].children.index(int(leaf))
             assert [is_inside(*at, loops) for loops in drawn.areas].index(True) == branch
+
+
+@pytest.mark.parametrize("far", [(1, 0), (-1, 0), (1, -1), (1, 1)])
+def test_areas_are_where_the_branches_are_on_axes_with_breaks(far):
+    z = np.random.default_rng(1).normal(size=(1500, 2))
+    y = (z[:, 0] * z[:, 1] > 0).astype(int)
+    X = pd.DataFrame(np.where(far, far * np.exp(1.5 * z), z), columns=["a", "b"])
+    tree = make_tree(ShapeTreeClassifier, max_depth=1, pairs=1, **FREE).fit(X, y)
+    shown = view(tree)
+    drawn = map_of(shown, shown.nodes[0], False)
+    assert [len(axis.breaks) for axis in drawn.axes] == [abs(side) for side in far]
+    leaves = tree.apply(X)
+    for row, leaf in zip(X.to_numpy()[:400], leaves, strict=False):
+        at = [axis.place(value) for value, axis in zip(row, drawn.axes, strict=True)]
+        if all(0 < share < 1 for share in at):
+            branch = shown.nodes[0].children.index(int(leaf))
+            assert is_inside(*at, drawn.areas[branch])
+    for column, axis in zip("ab", drawn.axes, strict=True):
+        # Most rows fill most of the plane.
+        low, high = X[column].quantile([0.1, 0.9])
+        assert axis.place(high) - axis.place(low) > 0.45
+        ticks = axis.ticks(5)
+        assert len({label for _, label in ticks}) == len(ticks) > 2
+        assert [place for place, _ in ticks] == sorted(place for place, _ in ticks)
+        for place in axis.breaks:
+            assert any(abs(at - round(place)) < 0.1 for at, _ in ticks)
+
+
+def test_axes_of_pairs_are_broken_only_where_that_gives_much_room():
+    rng = np.random.default_rng(0)
+    for make in (rng.uniform, rng.normal, rng.exponential):
+        X = pd.DataFrame(make(size=(2000, 2)), columns=["a", "b"])
+        middle = X.median()
+        y = (X["a"] > middle["a"]) ^ (X["b"] > middle["b"])
+        shown = view(make_tree(ShapeTreeClassifier, max_depth=1, pairs=1, **FREE).fit(X, y))
+        drawn = map_of(shown, shown.nodes[0], False)
+        assert [axis.breaks for axis in drawn.axes] == [[], []]
 
 
 def test_categories_of_pairs_have_one_order_in_all_nodes():
@@ -297,7 +334,7 @@ def test_categories_of_pairs_have_one_order_in_all_nodes():
 
 def place_of(value, axis):
     if axis.categories is None:
-        return (value - axis.low) / (axis.high - axis.low)
+        return axis.place(value)
     return (axis.categories.index(value) + 0.5) / len(axis.categories)
 
 

@@ -405,6 +405,7 @@ def test_numbers_have_their_spread():
     assert str(high) == "Predicted 7 ± 0 because x0 > 0"
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_rows_and_columns_may_come_as_any_table():
     model, X, _ = fitted("two classes")
     frame = model.explain(X[:20])
@@ -777,6 +778,7 @@ def assert_smallest_flips_of_kind(model, columns, scales, unseen):
             assert why.flip.size == pytest.approx(possible.min(), rel=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:pairs=6 is more than")
 def test_flips_of_whole_numbers_are_whole_and_within_what_training_has_seen():
     rng = np.random.default_rng(3)
     X = pd.DataFrame(
@@ -1178,6 +1180,7 @@ def test_trees_that_are_not_fitted_say_nothing(kind, use):
         use(kind())
 
 
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_explain_refuses_other_columns():
     model, X, _ = fitted("two classes")
     with pytest.raises(ValueError, match="feature names"):

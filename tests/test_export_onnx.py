@@ -276,6 +276,7 @@ def zoo(rng, n_rows):
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("pairs", [0, "auto"])
+@pytest.mark.filterwarnings("ignore:.*that training has not seen")
 def test_categories(pairs, dtype):
     rng = np.random.default_rng(0)
     X, score = zoo(rng, 4000)

@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -488,8 +489,16 @@ OTHERS = ["bigquery", "snowflake", "tsql", "mysql", "oracle", "spark"]
 
 
 @pytest.mark.parametrize("dialect", OTHERS)
-@pytest.mark.parametrize("name", SPECS)
-@pytest.mark.parametrize("output", ["prediction", "proba", "leaf", "reasons"])
+@pytest.mark.parametrize(
+    ("name", "output"),
+    [
+        *((name, "leaf") for name in SPECS),
+        *product(
+            ["two branches, text", "five branches, pairs, bools", "medians, many segments"],
+            ["prediction", "proba", "reasons"],
+        ),
+    ],
+)
 def test_other_dialects_can_be_read(name, dialect, output):
     sqlglot = pytest.importorskip("sqlglot")
     this = case(name)

@@ -24,7 +24,7 @@ from shapetree import (
 from shapetree.ensemble import _forest
 from shapetree.fit import _growth
 from shapetree.grow._feature_draw import FeatureDraw
-from shapetree.tree import _forest as _fitted_forest
+from shapetree.tree import _fitted_forest
 
 BOTH = pytest.mark.parametrize("kind", [ShapeForestClassifier, ShapeForestRegressor])
 seeds = st.integers(0, 2**31 - 1)
@@ -484,6 +484,9 @@ def test_huge_weights_draw_no_more_rows_than_memory_holds():
         {"max_leaf_nodes": 12, "max_features": 2, "max_samples": 40},
         {"bootstrap": False, "max_features": 2, "max_depth": 3},
         {"max_bins": None},
+        {"pairs": "auto", "max_depth": 4},
+        {"pairs": "auto", "max_depth": 3, "max_bins": None, "n_threads": 2},
+        {"pairs": "auto", "max_leaf_nodes": 6, "max_features": 2},
     ],
 )
 def test_trees_that_grow_together_are_those_that_grow_alone(kind, given, monkeypatch):

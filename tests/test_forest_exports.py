@@ -142,6 +142,7 @@ def onnx_outputs(forest, table, dtype="float64"):
     }
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @every_case
 def test_onnx_predicts_what_the_forest_predicts(name, dtype):

@@ -26,18 +26,16 @@ from shapetree._core.binning import (
     group_values,
     sort_values,
 )
-from shapetree._core.column_ranges import deviations, extents
-from shapetree._core.columns import Columns
+from shapetree._core.columns import Columns, deviations, extents
 from shapetree._core.criterion import Criterion
-from shapetree._core.grid import sum_grids
+from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups, sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.inner_tree import cut_into_pieces
-from shapetree._core.leaf_losses import LeafLosses
+from shapetree._core.losses import LeafLosses
 from shapetree._core.oblique import PairFitter
-from shapetree._core.pair_cuts import PairCuts
-from shapetree._core.pieces import number_cuts
+from shapetree._core.pieces import PairCuts, number_cuts
 from shapetree._core.polish import cheapest_path, polish_branches
-from shapetree._core.predictor import TreeLayout, find_leaves
+from shapetree._core.predictor import TreeLayout, count_cells, find_leaves
 from shapetree._core.reduced import (
     cheapest_shape,
     cheapest_shapes,
@@ -46,11 +44,9 @@ from shapetree._core.reduced import (
     settle_empty_bins,
 )
 from shapetree._core.routing import RoutedRows
-from shapetree._core.row_hashes import count_distinct
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
+from shapetree._core.sampling import count_distinct
 from shapetree._core.search import NodeSearch
-from shapetree._core.sketch import count_cells
 from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays

@@ -1,6 +1,6 @@
 """Inner trees: CART's pieces are scikit-learn's, the optimal ones are the best there are."""
 
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -186,13 +186,13 @@ def test_statistics_that_cannot_be_are_cut_only_where_there_is_a_cut(value):
 def test_classes_that_alternate_are_cut_into_all_their_bins_in_linear_time(criterion):
     n_bins = 200_000
     stats = np.eye(2)[np.arange(n_bins) % 2]
-    start = perf_counter()
+    start = process_time()
     stops = cut_into_pieces(
         Criterion(criterion, [2]), stats, np.ones(n_bins, dtype=np.int32), max_leaves=n_bins
     )
     assert_array_equal(stops, np.arange(n_bins) + 1)
     # Where every cut takes one bin off the rest, this took minutes.
-    assert perf_counter() - start < 20.0
+    assert process_time() - start < 20.0
 
 
 @pytest.mark.parametrize("min_rows", [1, 3])

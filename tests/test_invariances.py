@@ -4,6 +4,8 @@ from itertools import permutations
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from chance import examples
 from data import (
@@ -485,6 +487,27 @@ def test_the_kind_of_targets_does_not_matter(kind):
         held = y.astype(kind) if held is None else held
     assert_same_tree(ShapeTreeClassifier().fit(X, y), ShapeTreeClassifier().fit(X, held))
     assert_same_tree(ShapeTreeRegressor().fit(X, y), ShapeTreeRegressor().fit(X, held))
+
+
+@pytest.mark.parametrize(
+    "hold",
+    [
+        lambda labels: np.array(labels),
+        lambda labels: np.array(labels, dtype="U20"),
+        lambda labels: pd.Series(labels, dtype="string"),
+        lambda labels: pd.Series(labels, dtype="category"),
+        lambda labels: pl.Series(labels),
+        lambda labels: pl.Series(labels, dtype=pl.Categorical),
+        lambda labels: pa.array(labels),
+        lambda labels: pa.chunked_array([labels[:50], labels[50:]]),
+    ],
+)
+def test_labels_of_text_give_the_same_model_file_whatever_holds_them(hold):
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=200)
+    labels = np.array(["alive", "dead", "gone"])[y % 3].tolist()
+    model, other = ShapeTreeClassifier().fit(X, labels), ShapeTreeClassifier().fit(X, hold(labels))
+    assert model.to_json() == other.to_json()
+    assert model.classes_.dtype == other.classes_.dtype
 
 
 # Bins

@@ -16,7 +16,7 @@ from shapetree.data._binning import bin_table
 from shapetree.data._map_join import LocalParts
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.data._values import neighbours_of, values_of
-from shapetree.fit._growth import pair_tools
+from shapetree.fit._growth import pair_frames, pair_tools
 from shapetree.fit._parameters import candidate_options, limits_of, read_pairs, refine_options
 from shapetree.fit._training_rows import training_rows
 from shapetree.grow._candidates import CandidateSearch
@@ -64,15 +64,14 @@ class Fit:
         search = CandidateSearch(binned.features, goal, options)
         limits = limits_of(goal, parameters)
         with Progress(0, rows.n_rows, parameters.max_depth) as progress:
-            tools = self._tools(rows)
-            pairs = None if tools is None else PairSearch(tools[0], goal, tools[1])
+            pairs = [PairSearch(frame, goal, options) for frame in self._frames(rows)]
             return Grower(
                 rows, goal, search, pairs, parameters.max_bins is None, limits,
                 progress,
             ).grow()  # fmt: skip
 
-    def _tools(self, rows):
-        return pair_tools(rows, self.parameters, read_pairs(self.table, self.parameters))
+    def _frames(self, rows):
+        return pair_frames(rows, read_pairs(self.table, self.parameters))
 
     def grow(self, rows):
         """The tree as it has grown."""
@@ -81,9 +80,8 @@ class Fit:
     def refine(self, rows, owns_bins=False):
         """The tree grown and refined, and how its objective fell."""
         options = refine_options(self.goal, self.parameters)
-        root, history = refine(
-            self._grown(rows), rows, options, self._tools(rows), lambda *_: None, owns_bins
-        )
+        tools = pair_tools(self._frames(rows), self.goal, self.parameters)
+        root, history = refine(self._grown(rows), rows, options, tools, lambda *_: None, owns_bins)
         return tree_of(root, self.goal.impurity_scale), history
 
 

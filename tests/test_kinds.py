@@ -238,7 +238,7 @@ def test_columns_that_hold_no_dates_are_refused():
 
 
 def read(texts, separator=","):
-    from shapetree.cli._columns import read_column
+    from shapetree.cli._column_types import read_column
     from shapetree.cli._reading import FileTable
 
     column = pa.chunked_array([pa.array(texts)])

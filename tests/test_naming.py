@@ -41,9 +41,9 @@ from shapetree import (
     plot_tree,
     refine_tree,
 )
+from shapetree.tree._evaluation import score_words
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._naming import Names
-from shapetree.tree._scores import score_words
 from shapetree.tree._view import view_of
 
 WINE = load_wine()

@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_parquet
 from shapetree.data._table import read_table
 
 
@@ -45,6 +47,30 @@ def test_whole_numbers_that_a_float_holds_are_read():
     assert table.columns[0].tolist() == held.tolist()
     ids = read_table(identities("array"), [0])
     assert len(ids.features[0].categories) == 20
+
+
+@pytest.mark.parametrize("make", [list, np.array, pd.Series, pl.Series, pa.array])
+def test_targets_that_a_float_would_round_are_refused(make):
+    y = make([2**60 + i for i in range(20)])
+    with pytest.raises(ValueError, match="y holds whole numbers of so many digits"):
+        ShapeTreeRegressor().fit(np.zeros((20, 1)), y)
+    held = make([2**60 + 2**20 * i for i in range(20)])
+    ShapeTreeRegressor().fit(np.zeros((20, 1)), held)
+
+
+@pytest.mark.parametrize("missing", [[], [None]])
+def test_whole_numbers_of_many_digits_in_files_are_named_or_are_categories(missing, tmp_path):
+    ids = [2**60 + i % 3 for i in range(30 - len(missing))] + missing
+    frame = pa.table({"id": ids, "y": [int(i is not None and i % 3 == 1) for i in ids]})
+    pq.write_table(frame, tmp_path / "rows.parquet")
+    rows = from_parquet(tmp_path / "rows.parquet", target="y")
+    with pytest.raises(ValueError, match="'id' holds whole numbers of so many digits"):
+        ShapeTreeClassifier().fit(rows)
+    model = ShapeTreeClassifier(categorical_features=["id"])
+    from_file = model.fit(rows).to_json()
+    y = pd.Series(frame["y"].to_pylist(), name="y")
+    assert model.fit(frame.select(["id"]), y).to_json() == from_file
+    assert model.get_n_leaves() == 2
 
 
 def laboratory(odd=("<50", ">200")):

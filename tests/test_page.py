@@ -523,6 +523,39 @@ def test_a_branch_of_a_pair_is_one_shape_and_north_is_up(open_page):
         assert page.locator("[data-node='0'] .card-title").text_content() == title
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_percentages_stand_on_one_line_and_the_legend_is_whole(open_page, width):
+    rng = np.random.default_rng(0)
+    x, y = np.arange(3000.0), np.zeros(3000, dtype=int)
+    y[2900:] = rng.integers(1, 9, 100)
+    names = np.array([f"the kind number {i}" for i in range(9)])
+    tree = ShapeTreeClassifier(max_depth=1, resamples=0).fit(x[:, None], names[y])
+    page = open_page(tree, width=width)
+    heights = page.locator(".chance .number").evaluate_all("them => them.map(n => n.offsetHeight)")
+    names = page.locator(".chance .name").evaluate_all("them => them.map(n => n.offsetHeight)")
+    assert any(len(words) > 6 for words in page.locator(".chance .number").all_inner_texts())
+    assert max(heights) == max(names)
+    legend = page.locator(".legend").evaluate("it => [it.scrollHeight, it.clientHeight]")
+    assert width > 860 or legend[0] == legend[1]
+
+
+def test_planes_with_breaks_show_rows_and_start_from_a_middle_value(open_page):
+    z = np.random.default_rng(1).normal(size=(1500, 2))
+    X = pd.DataFrame({"a": np.exp(1.5 * z[:, 0]), "b": z[:, 1]})
+    y = (z[:, 0] * z[:, 1] > 0).astype(int)
+    tree = ShapeTreeClassifier(max_depth=1, pairs=1, resamples=0).fit(X, y)
+    page = open_page(tree)
+    (line,) = page.locator("[data-node='0'] .plane-break").all()
+    box = page.get_by_label("a", exact=True)
+    assert 0.4 < float(box.input_value()) < 2.5
+    edges = page.locator("[data-node='0'] .plane-frame").bounding_box()
+    at_break = line.bounding_box()["x"]
+    assert abs((at_break - edges["x"]) / edges["width"] - 0.8) < 0.02
+    box.fill(str(float(X["a"].quantile(0.97))))
+    mark = page.locator("[data-node='0'] .marker").first.bounding_box()
+    assert at_break < mark["x"] + mark["width"] / 2 < edges["x"] + edges["width"]
+
+
 @pytest.mark.parametrize("kind", ["one feature", "pairs"])
 def test_names_are_text_and_never_run(open_page, kind):
     X, y = nasty_data()

@@ -20,10 +20,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapetree import ShapeTreeClassifier
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
-from shapetree._core.grid import sum_grids
+from shapetree._core.grid import ALL_GROUPS, START, GridScreen, sum_grids
 from shapetree._core.histogram import Targets, build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
-from shapetree._core.screen import ALL_GROUPS, START, GridScreen
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
 from shapetree.grow import _pair_options

@@ -29,7 +29,7 @@ from shapetree._core.histogram import Targets
 from shapetree.data._open import open_table
 from shapetree.data._table import encode_table
 from shapetree.grow import _grower, _pair_options
-from shapetree.grow._rows import Sample
+from shapetree.grow._rows_of_node import Sample
 from shapetree.refine._pairs import most_in_wrong_branches
 from shapetree.refine._rows import LocalCareSet
 
@@ -495,7 +495,7 @@ def test_halves_do_not_depend_on_order_or_repeats(n_rows, seed):
 def test_no_split_within_its_slack_sends_more_regret_to_wrong_branches(k, n_rows, slack, seed):
     others = np.random.default_rng(seed).integers(-4, 5, (n_rows, k - 1)) / 4
     care = LocalCareSet(None, np.arange(n_rows, dtype=np.int32), others, k)
-    most = most_in_wrong_branches(care, slack)
+    most = most_in_wrong_branches(care.losses_by_ratio(), slack)
     losses = np.insert(others, 0, 0.0, axis=1)
     losses -= losses.min(axis=1, keepdims=True)
     for branches in product(range(k), repeat=n_rows):
@@ -516,8 +516,9 @@ def test_large_nodes_are_fitted_on_a_sample(monkeypatch):
 
 
 @pytest.mark.parametrize("pairs", [0, "auto"])
-def test_wide_tables_take_memory_in_proportion(pairs):
-    # 5,000 features have 12.5 million pairs.
+def test_wide_tables_take_memory_in_proportion(pairs, monkeypatch):
+    # 5,000 features have 12.5 million pairs, of which few are looked at.
+    monkeypatch.setattr(_pair_options, "MAX_PAIRED_FEATURES", 250)
     X = np.random.default_rng(0).normal(size=(20, 5000)).astype(np.float32)
     y = X[:, 0] > 0
     params = {"pairs": pairs, "max_depth": 1, "refine": None, "n_threads": 1}

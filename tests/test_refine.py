@@ -639,6 +639,7 @@ def test_refined_trees_can_be_pickled(params):
     assert_array_equal(model.refinement_history_, copy.refinement_history_)
 
 
+@pytest.mark.filterwarnings("ignore:.*that training has not seen")
 def test_categories_of_a_frame_are_refined_in_a_pipeline():
     rng = np.random.default_rng(0)
     n = 600

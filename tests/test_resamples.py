@@ -1,10 +1,12 @@
 """Whether there is anything to learn: noise has a leaf, with the reason, and signals are found."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import pytest
+from chance import by_chance, seeds
 from data import assert_same_tree, make_tree
 
 from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
@@ -16,7 +18,7 @@ from shapetree.fit._training_rows import bin_rows, training_rows
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._view import view_of
 
-N_SEEDS = 10
+N_SEEDS = len(seeds(10))
 # Of so many seeds, with all tables and targets, leaves that noise must have at least: about one
 # table in twenty gets a tree.
 LEAST_LEAVES = 0.8
@@ -44,17 +46,28 @@ def normal(rng, n_rows):
     return rng.normal(size=n_rows)
 
 
-@pytest.mark.parametrize("is_repeated", [False, True])
+TABLES = {
+    "numbers": (numbers, 0),
+    "many levels": (many_levels, 0),
+    "pairs": (numbers, "auto"),
+    "pairs of many levels": (many_levels, "auto"),
+}
+
+
+@by_chance
 @pytest.mark.parametrize(
-    ("make", "pairs"),
-    [(numbers, 0), (many_levels, 0), (numbers, "auto"), (many_levels, "auto")],
-    ids=["numbers", "many levels", "pairs", "pairs of many levels"],
+    ("table", "target", "is_repeated"),
+    [
+        *product(TABLES, [classes, rare_class, normal], [False]),
+        *product(TABLES, [classes], [True]),
+        *product(["numbers", "many levels"], [rare_class, normal], [True]),
+    ],
 )
-@pytest.mark.parametrize("target", [classes, rare_class, normal])
-def test_noise_has_a_leaf(make, pairs, target, is_repeated):
+def test_noise_has_a_leaf(table, target, is_repeated):
+    (make, pairs), n_leaves = TABLES[table], 0
     kind = ShapeTreeRegressor if target is normal else ShapeTreeClassifier
-    n_leaves = 0
-    for seed in range(N_SEEDS):
+    n_seeds = len(seeds(5)) if pairs else N_SEEDS  # pairs take ten times as long
+    for seed in range(n_seeds):
         rng = np.random.default_rng(seed)
         X = make(rng)
         y = target(rng, len(X))
@@ -62,15 +75,15 @@ def test_noise_has_a_leaf(make, pairs, target, is_repeated):
             X, y = pd.concat([X, X], ignore_index=True), np.concatenate([y, y])
         tree = kind(max_depth=4, pairs=pairs, random_state=0, n_threads=1).fit(X, y)
         n_leaves += tree.tree_.node_count == 1
-    assert n_leaves >= LEAST_LEAVES * N_SEEDS
+    assert n_leaves >= LEAST_LEAVES * n_seeds
 
 
-@pytest.mark.parametrize("pairs", [0, "auto"])
-def test_noise_has_a_leaf_among_many_features(pairs):
+@pytest.mark.parametrize(("pairs", "n_features"), [(0, 400), ("auto", 120)])
+def test_noise_has_a_leaf_among_many_features(pairs, n_features):
     n_leaves = 0
     for seed in range(5):
         rng = np.random.default_rng(seed)
-        X, y = rng.normal(size=(100, 400)), classes(rng, 100)
+        X, y = rng.normal(size=(100, n_features)), classes(rng, 100)
         n_leaves += ShapeTreeClassifier(pairs=pairs, n_threads=1).fit(X, y).get_depth() == 0
     assert n_leaves >= 4
 
@@ -449,3 +462,11 @@ def test_many_rows_do_not_make_slivers(refine):
     tree = ShapeTreeRegressor(max_depth=2, refine=refine, random_state=0).fit(x[:, None], y)
     root = view_of(fitted_tree(tree)).nodes[0]
     assert len(root.segments) <= 4
+
+
+@pytest.mark.parametrize("n_classes", [2, 400])
+def test_tables_of_very_many_classes_are_not_resampled(n_classes):
+    X, y = np.random.default_rng(0).normal(size=(2000, 2)), np.arange(2000) % n_classes
+    tree = ShapeTreeClassifier(max_depth=1).fit(X, y)
+    was_resampled = "resamples" in (tree.why_single_leaf_ or "")
+    assert was_resampled == (n_classes == 2)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.row_hashes import (
+from shapetree._core.sampling import (
     count_distinct,
     hash_contents,
     hash_rows,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.pair_cuts import PairCuts
+from shapetree._core.pieces import PairCuts
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree.data._sums import bound_of_sum, exact_unit
 

@@ -10,10 +10,16 @@ from hypothesis import strategies as st
 from naive import starts_of, trees
 from numpy.testing import assert_array_equal
 
-from shapetree._core.pieces import number_cuts, pieces_of_bins, thresholds_between
-from shapetree._core.search import NO_BRANCH_MARK
+from shapetree._core.pieces import (
+    number_cuts,
+    pieces_of_bins,
+    pieces_of_splits,
+    thresholds_between,
+)
+from shapetree._core.search import NO_BRANCH_MARK, BinSplit
 from shapetree.data._binning import FeatureBins
-from shapetree.grow._nodes import shape_of
+from shapetree.data._statistics import Statistics
+from shapetree.grow._nodes import GrownTree, Level, shape_of
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import (
     PairShape,
@@ -201,6 +207,85 @@ def test_flat_shapes_make_the_tree_that_they_are_from(tree):
     again = TreeArrays(**kept | flat)
     for name in kept:
         assert_array_equal(getattr(again, name), kept[name])
+
+
+@st.composite
+def feature_bins(draw):
+    n_bins = draw(st.integers(1, 6))
+    kind = draw(st.sampled_from(("real", "whole", "places", "categories")))
+    if kind == "categories":
+        return FeatureBins(n_bins)
+    if kind == "places":
+        places = np.arange(n_bins, dtype=np.float64)
+        return FeatureBins(n_bins, places, places, has_places=True)
+    steps = st.integers(1, 5) if kind == "whole" else st.floats(0.1, 5.0)
+    ends = np.cumsum(draw(st.lists(steps, min_size=2 * n_bins, max_size=2 * n_bins)))
+    low, high = ends.astype(np.float64).reshape(-1, 2).T
+    return FeatureBins(n_bins, low.copy(), high.copy(), is_whole=kind == "whole")
+
+
+@given(st.lists(feature_bins(), min_size=1, max_size=3), st.data())
+def test_splits_laid_out_at_once_equal_their_shape_functions(features, data):
+    splits, largest = [], data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=5))
+    marks = st.sampled_from((0, 1, 2, NO_BRANCH_MARK))
+    for _ in largest:
+        feature = data.draw(st.integers(0, len(features) - 1))
+        size = features[feature].n_bins + 1
+        branches = np.array(data.draw(st.lists(marks, min_size=size, max_size=size)), np.uint8)
+        branches[0] %= 3  # some bin holds rows
+        splits.append(BinSplit(feature, 3, branches))
+    shapes = [
+        shape_from_bins(split.feature, features[split.feature], split.branch_of_bin, 3, b)
+        for split, b in zip(splits, largest, strict=True)
+    ]
+    found = pieces_of_splits(splits, np.array(largest, dtype=np.int64), features)
+    expected = flatten_shapes(shapes)
+    for name, array in found.items():
+        assert_array_equal(array, expected[name], err_msg=name)
+
+
+@given(st.lists(feature_bins(), min_size=1, max_size=3), st.integers(1, 3), st.data())
+def test_trees_are_the_same_whether_splits_are_laid_out_or_kept(features, n_trees, data):
+    def nodes(n):
+        rows = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)), np.int64)
+        return Statistics(rows, rows.astype(float), np.ones(n), rows[:, None, None] / 4)
+
+    roots = nodes(n_trees)
+    kept, laid_out = GrownTree(roots), GrownTree(roots, tuple(features))
+    level = kept.roots()
+    for depth in (1, 2):
+        is_split = np.array(
+            data.draw(st.lists(st.booleans(), min_size=len(level), max_size=len(level))), bool
+        )
+        level, splits = level.take(is_split), []
+        for _ in range(len(level)):
+            feature = data.draw(st.integers(0, len(features) - 1))
+            branches = np.arange(features[feature].n_bins + 1) % 3
+            splits.append(BinSplit(feature, data.draw(st.integers(2, 3)), branches.astype("u1")))
+        tree = np.repeat(level.tree, [split.n_branches for split in splits])
+        numbers = np.arange(kept.n_nodes, kept.n_nodes + len(tree), dtype=np.int32)
+        children = Level(numbers, nodes(len(tree)), depth, tree, kept.numbered(tree))
+        for grown in (kept, laid_out):
+            grown.add(level.numbers.tolist(), splits, children)
+        level = children
+    for root in range(n_trees):
+        one, other = (grown.arrays(tuple(features), 1.0, root) for grown in (kept, laid_out))
+        for name in (field.name for field in fields(TreeArrays)):
+            assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@pytest.mark.parametrize(
+    ("split", "message"),
+    [
+        (BinSplit(1, 2, np.zeros(3, dtype=np.uint8)), "features that exist"),
+        (BinSplit(0, 2, np.zeros(2, dtype=np.uint8)), "every bin needs a branch"),
+        (BinSplit(0, 2, np.full(3, NO_BRANCH_MARK, dtype=np.uint8)), "some bin must have"),
+    ],
+)
+def test_splits_that_do_not_fit_the_bins_are_refused(split, message):
+    bounds = np.arange(2.0)
+    with pytest.raises(ValueError, match=message):
+        pieces_of_splits([split], np.zeros(1, dtype=np.int64), [FeatureBins(2, bounds, bounds)])
 
 
 # Missing branches

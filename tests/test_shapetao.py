@@ -251,6 +251,7 @@ def test_the_loss_never_rises_whatever_the_columns(name):
     assert_same_tree(model, again.fit(X, y))
 
 
+@pytest.mark.filterwarnings("ignore:pairs=5 is more than")
 def test_repeated_rows_are_weights():
     bins, y, _ = noisy(2, 120, 3)
     times = np.random.default_rng(0).integers(1, 4, len(y))

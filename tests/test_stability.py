@@ -19,8 +19,8 @@ from shapetree import (
 )
 from shapetree.data._table import read_table
 from shapetree.export import export_html
+from shapetree.fit._measure_stability import compare
 from shapetree.fit._resamples import half_samples
-from shapetree.fit._stability import compare
 from shapetree.plot import plot_tree
 from shapetree.tree._predictor import leaves_of
 

@@ -24,16 +24,16 @@ from shapetree import (
 from shapetree.export._page_words import outcome_data
 from shapetree.tree._digits import percent
 from shapetree.tree._fitted import fitted_tree
-from shapetree.tree._fitting import bin_used_features
-from shapetree.tree._sketch import NodeSketch, joined_moments
-from shapetree.tree._sketcher import SketchedPart, SketchedRows, sketch_tree
-from shapetree.tree._sure import (
+from shapetree.tree._intervals import (
     sure_of_mean,
     sure_of_median,
     sure_of_node,
     sure_of_share,
     unseen_leaves,
 )
+from shapetree.tree._rebinning import bin_used_features
+from shapetree.tree._sketch import NodeSketch, joined_moments
+from shapetree.tree._sketcher import SketchedPart, SketchedRows, sketch_tree
 from shapetree.tree._view import view_of
 from shapetree.tree._words import range_words
 

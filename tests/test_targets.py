@@ -224,7 +224,7 @@ def test_a_goal_of_far_classes_is_that_of_the_same_rows_at_hand(seed, n_outputs,
     near = class_goal(labels, n_classes, weights, "auto")
     nothing = np.empty((0, n_outputs), dtype=np.int32), None if weights is None else np.empty(0)
     rows = in_parts(rng, labels, weights)
-    far = ClassGoal(nothing[0], n_classes, nothing[1], far=rows)
+    far = ClassGoal(nothing[0], n_classes, nothing[1], remote=rows)
     assert far.criterion_name == near.criterion_name
     assert far.total_weight == near.total_weight
     assert_array_equal(far.totals, near.totals)

@@ -134,6 +134,7 @@ def test_a_tree_must_be_fitted():
 
 @pytest.mark.parametrize("pairs", [0, 6])
 @pytest.mark.parametrize("seed", range(3))
+@pytest.mark.filterwarnings("ignore:pairs=6 is more than")
 def test_nodes_name_only_categories_that_can_arrive(seed, pairs):
     tree, X = tree_that_splits_again_on_a_category(seed, pairs)
     view = view_of(tree)

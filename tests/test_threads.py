@@ -71,11 +71,32 @@ def test_a_fit_goes_on_with_one_thread_where_others_cannot_be_started(megabytes)
     ],
 )
 def test_threads_are_tried_with_the_stacks_that_openmp_gives_them(name, size, has_room):
-    done = run(FIT.replace("fit(48)", "fit(4)"), 150, **{name: size})
+    program = (
+        FIT.replace("fit(48)", "fit(4)").replace("100_000", "40_000").replace("20, axis", "5, axis")
+    )
+    done = run(program, 150, **{name: size})
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:2] == lines[2:]
     assert ("4 threads could not be started" in done.stderr) == (not has_room)
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "getuid") or os.getuid() != 0, reason="needs root, to become another user"
+)
+@pytest.mark.parametrize("stack", ["64M", "512k"])
+def test_a_fit_goes_on_with_one_thread_where_no_process_may_be_added(stack):
+    limit = """
+    import os
+    os.setuid(65534)  # root may start any number
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+    """
+    program = textwrap.dedent(FIT).partition("with open")[0] + textwrap.dedent(limit) + "fit(48)"
+    done = run(program, OMP_STACKSIZE=stack)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == lines[2:]
+    assert "48 threads could not be started" in done.stderr
 
 
 def slow_square(i):

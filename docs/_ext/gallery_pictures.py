@@ -1,7 +1,8 @@
-"""What sphinx-gallery shows of examples: the pictures of shapetree that their blocks end in."""
+"""How sphinx-gallery runs examples: blocks show the pictures they end in, and may not warn."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from sphinx_gallery.scrapers import figure_rst, matplotlib_scraper
@@ -18,6 +19,14 @@ def pictures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any
     path = next(block_vars["image_path_iterator"])
     value.save(path, dpi=160)
     return figure_rst([path], gallery_conf["src_dir"])
+
+
+def warnings_are_errors(gallery_conf: dict[str, Any], fname: str, when: str) -> None:
+    """Let an example fail that warns, and nothing else that is built."""
+    if when == "before":
+        warnings.simplefilter("error")
+    else:
+        warnings.resetwarnings()
 
 
 def _get_sg_image_scraper() -> Any:

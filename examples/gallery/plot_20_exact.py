@@ -13,6 +13,7 @@ from shapetree import ShapeTreeClassifier, plot_node
 
 X, y = make_bars(50, 5_000)
 tree = ShapeTreeClassifier(max_parts=None, max_bins=None, max_depth=1)
-tree.fit(pd.DataFrame(X, columns=["place"]), pd.Series(y, name="bar"))
-print(f"{tree.tree_.n_parts} parts, {tree.score(X, y):.1%} right")
+table = pd.DataFrame(X, columns=["place"])
+tree.fit(table, pd.Series(y, name="bar"))
+print(f"{tree.tree_.n_parts} parts, {tree.score(table, y):.1%} right")
 plot_node(tree)

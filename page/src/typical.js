@@ -1,6 +1,7 @@
 /** A row to start from: a middle value, or the commonest category, of every feature in use. */
 
 import { classCounts, sum } from "./figures/bars.js";
+import { bent } from "./figures/plane.js";
 import { nearMoment } from "./dates.js";
 import { isCategorical } from "./model.js";
 import { rounded } from "./words.js";
@@ -63,10 +64,14 @@ function axisOf(node, feature) {
 
 function medianOfPoints(node, feature) {
   const which = axisOf(node, feature);
-  const { low, high } = node.plane.axes[which];
+  const { low, high, bends } = node.plane.axes[which];
   const places = node.plane.points.map((point) => point[which]).sort((a, b) => a - b);
   const place = places.length ? places[places.length >> 1] : 0.5;
-  return (1 - place) * low + place * high;
+  const share = bent(
+    place,
+    bends.map(([from, to]) => [to, from]),
+  );
+  return (1 - share) * low + share * high;
 }
 
 function commonest(model, node, feature) {

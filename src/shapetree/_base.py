@@ -24,7 +24,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 from sklearn.utils._pprint import _EstimatorPrettyPrinter
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from shapetree._model_files import HasModelFile
 from shapetree._teachers import ask_teacher, teacher_of_parts
@@ -55,11 +55,11 @@ from shapetree.fit import (
 from shapetree.plot import plot_tree
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._evaluation import HeldOut, scores_of, scores_of_shares
 from shapetree.tree._fitted import FittedTree, fitted_tree
+from shapetree.tree._intervals import unseen_leaves
 from shapetree.tree._predictor import leaves_of, paths_to
-from shapetree.tree._scores import HeldOut, scores_of, scores_of_shares
 from shapetree.tree._stability import Stability
-from shapetree.tree._sure import unseen_leaves
 from shapetree.tree._view import view_of
 from shapetree.tree._words import printable
 
@@ -112,8 +112,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     resamples : int or "auto"
         Number of resamples that decide whether there is anything to learn: small trees are grown on
         halves of the rows, and if what they say of the rows they have not seen is not clearly
-        better than no tree, the tree is a single leaf. "auto" is 50 up to 5,000 rows and 0, none,
-        beyond.
+        better than no tree, the tree is a single leaf. "auto" is 50 up to 5,000 rows, unless
+        rows times classes are more than 500,000, and 0, none, beyond.
     teacher : "auto", "forest", estimator or None
         What the tree learns from besides the targets. "forest": the small trees of the resamples.
         The tree is fitted to a mixture of what these predict on the mean and the rows' own targets;
@@ -373,13 +373,13 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         return self
 
     def _taught_parameters(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Parameters]:
-        """The estimator that is the teacher, fitted, if one is; and what it says of the rows."""
+        """The teacher, fitted, if it is an estimator; and its predictions for the rows."""
         parameters = self._parameters()
         if parameters.teacher is None or isinstance(parameters.teacher, str):
             return None, parameters
-        told = X, y, sample_weight, is_classifier(self)
-        teacher, said = ask_teacher(parameters.teacher, *told)
-        return teacher, replace(parameters, teacher=said)
+        arguments = X, y, sample_weight, is_classifier(self)
+        teacher, predictions = ask_teacher(parameters.teacher, *arguments)
+        return teacher, replace(parameters, teacher=predictions)
 
     def _parameters(self) -> Parameters:
         given = self.get_params(deep=False) | (self.search or SearchOptions()).get_params()
@@ -390,12 +390,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         return Parameters(**{name: given[name] for name in names})
 
     def __fitted_tree__(self) -> FittedTree:
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # which says so in scikit-learn's words
-        return self._fitted
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_fitted" in vars(self)
+        return self._checked()
 
     # --- what a fit has found ---
 
@@ -465,24 +460,6 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
                 "stability_ is not known; call stability with the rows of training"
             )
         return found
-
-    @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        return self.__fitted_tree__().n_outputs
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features."""
-        return len(self.__fitted_tree__().features)
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the features, if the columns had names that are all strings."""
-        fitted = self.__fitted_tree__()
-        if not fitted.has_names:
-            raise AttributeError("the tree was fitted without feature names")
-        return np.array(fitted.feature_names, dtype=object)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -715,8 +692,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
             is_whole = isinstance(number, Integral) and not isinstance(number, bool | np.bool_)
             if not is_whole or number < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {number!r}")
-        is_elsewhere = isinstance(X, Batches) or hasattr(X, "__dask_graph__")
-        if y is None or is_elsewhere:
+        is_remote = isinstance(X, Batches) or hasattr(X, "__dask_graph__")
+        if y is None or is_remote:
             raise ValueError(
                 "stability needs X and y in memory, as it fits trees to halves of the rows"
             )
@@ -728,8 +705,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
                 "set_params(teacher=...) so that it can teach the trees of resamples"
             )
         if parameters.teacher is not None and not isinstance(parameters.teacher, str):
-            told = X, y, sample_weight, is_classifier(self)
-            teach = teacher_of_parts(parameters.teacher, *told)
+            arguments = X, y, sample_weight, is_classifier(self)
+            teach = teacher_of_parts(parameters.teacher, *arguments)
         found = find_stability(
             *(X, y, sample_weight, groups, fitted, parameters),
             *(int(n_resamples), int(random_state), teach, type(self).__name__),
@@ -1009,15 +986,6 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         changed = copy(self)
         changed._fitted = fitted
         return changed
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags
 
 
 # scikit-learn breaks the lines of estimators that have its own `__repr__`.

@@ -14,9 +14,9 @@ from shapetree._with_parameters import with_parameters
 from shapetree.data._shares import ClassShares
 from shapetree.fit import refine_fitted
 from shapetree.fit._training_rows import row_weights
+from shapetree.tree._evaluation import scores_of_shares
 from shapetree.tree._fitted import fitted_tree
-from shapetree.tree._forest import fitted_model
-from shapetree.tree._scores import scores_of_shares
+from shapetree.tree._fitted_forest import fitted_model
 
 Tree = TypeVar("Tree", bound=BaseShapeTree)
 

@@ -1,4 +1,4 @@
-"""What all fitted estimators share: names to show, and model files."""
+"""What estimators of trees and of forests share: their tags, names to show, and model files."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from copy import copy
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -14,7 +15,7 @@ from shapetree._files import PathLike, read_text, write_file
 from shapetree._with_parameters import KnownParameters
 from shapetree.model_file import PREFIX, Model, NotAModel, read_model, short, write_model
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest, fitted_model
+from shapetree.tree._fitted_forest import FittedForest, fitted_model
 
 # Characters of a value in a message about a file.
 MAX_QUOTED = 100
@@ -25,6 +26,42 @@ class HasModelFile(KnownParameters):
 
     _fitted: Any
     _family: ClassVar[str]
+
+    def _checked(self) -> Any:
+        """What was fitted; an error if nothing was."""
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # which says so in scikit-learn's words
+        return self._fitted
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in vars(self)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of targets."""
+        return self._checked().n_outputs
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return len(self._checked().features)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, if the columns had names that are all strings."""
+        fitted = self._checked()
+        if not fitted.has_names:
+            raise AttributeError(f"{fitted.kind} was fitted without feature names")
+        return np.array(fitted.feature_names, dtype=object)
 
     def with_names(
         self, *, features: Any = None, classes: Any = None, target: Any = None, units: Any = None

@@ -112,7 +112,7 @@ def predict_parquet(
 
 
 def _columns(fitted: FittedTree, proba: bool, leaf: bool) -> dict[str, np.ndarray]:
-    """What is predicted: names of columns, and what each node says."""
+    """Names of the columns to predict, and the values of each node."""
     tree, columns = fitted.tree, {}
     numbers = map(str, range(fitted.n_outputs))
     for output, target in enumerate(fitted.names.targets or numbers):

@@ -1,4 +1,4 @@
-"""Estimators that teach a tree: what they predict for its training rows."""
+"""Estimators that teach a tree: their predictions for its training rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from shapetree.data._batches import Batches
 from shapetree.data._shares import ClassShares, parts_of
-from shapetree.fit import Told
+from shapetree.fit import TeacherPredictions
 
 
 def ask_teacher(
     teacher: Any, X: Any, y: Any, sample_weight: Any, has_classes: bool
-) -> tuple[Any, Told]:
-    """The fitted teacher, and what it says of the rows.
+) -> tuple[Any, TeacherPredictions]:
+    """The fitted teacher, and its predictions for the rows.
 
     A teacher that is not fitted is fitted to the same rows, as a clone.
     """
@@ -37,36 +37,38 @@ def ask_teacher(
         weights = {} if given[2] is None else {"sample_weight": given[2]}
         teacher = clone(teacher).fit(*given[:2], **weights)
     if not has_classes:
-        return teacher, Told(np.asarray(teacher.predict(X), dtype=np.float64))
+        return teacher, TeacherPredictions(np.asarray(teacher.predict(X), dtype=np.float64))
     shares = teacher.predict_proba(X)
     if isinstance(shares, list):
         raise ValueError("teacher must predict a single output to teach a tree of classes")
-    return teacher, Told(np.asarray(shares, dtype=np.float64), np.asarray(teacher.classes_))
+    return teacher, TeacherPredictions(
+        np.asarray(shares, dtype=np.float64), np.asarray(teacher.classes_)
+    )
 
 
 def teacher_of_parts(
     teacher: Any, X: Any, y: Any, sample_weight: Any, has_classes: bool
-) -> Callable[[np.ndarray], Told]:
-    """What the teacher says of all rows, if it is fitted to those of some numbers.
+) -> Callable[[np.ndarray], TeacherPredictions]:
+    """From row numbers to predictions for all rows, by a teacher that is fitted to those.
 
     A teacher that is fitted already stays as it is.
     """
     if y is None or isinstance(X, Batches) or _is_fitted(teacher):
-        told = ask_teacher(teacher, X, y, sample_weight, has_classes)[1]
-        return lambda _: told
+        predictions = ask_teacher(teacher, X, y, sample_weight, has_classes)[1]
+        return lambda _: predictions
 
-    def of_part(rows: np.ndarray) -> Told:
+    def of_part(rows: np.ndarray) -> TeacherPredictions:
         own_weight = None if sample_weight is None else _safe_indexing(sample_weight, rows)
         own_X, own_y = _safe_indexing(X, rows), _safe_indexing(y, rows)
         fitted, _ = ask_teacher(teacher, own_X, own_y, own_weight, has_classes)
-        told = ask_teacher(fitted, X, y, sample_weight, has_classes)[1]
-        if told.classes is None:
-            return told
+        predictions = ask_teacher(fitted, X, y, sample_weight, has_classes)[1]
+        if predictions.classes is None:
+            return predictions
         # Of which a part may lack some.
         classes = y.classes if isinstance(y, ClassShares) else np.unique(np.asarray(y))
-        shares = np.zeros((len(told.values), len(classes)))
-        shares[:, np.searchsorted(classes, told.classes)] = told.values
-        return Told(shares, classes)
+        shares = np.zeros((len(predictions.values), len(classes)))
+        shares[:, np.searchsorted(classes, predictions.classes)] = predictions.values
+        return TeacherPredictions(shares, classes)
 
     return of_part
 

@@ -15,7 +15,7 @@ from joblib import cpu_count
 
 from shapetree._core.threads import can_start, max_threads, start_team
 
-# Threads beyond the cores that may be asked for.
+# Most threads that a user may set, beyond the number of cores.
 MAX_THREADS = 64
 # Row visits between two chances for Ctrl-C: some tenths of a second.
 VISITS_PER_CALL = 20_000_000
@@ -103,7 +103,7 @@ def feature_chunks(n_features: int, n_rows: int) -> list[tuple[int, int]]:
 def run_together(
     jobs: Sequence[Callable[[], Result]], n_threads: int, stop: threading.Event
 ) -> list[Result]:
-    """Run jobs in threads; if one fails, or on Ctrl-C, the others are told to stop.
+    """Run jobs in threads; if one fails, or on Ctrl-C, the others are stopped.
 
     If some threads cannot be started, the others and this one do their jobs, with a warning.
     """

@@ -28,6 +28,7 @@ export function drawPlane(model, node, size) {
     ...drawPoints(model, node, place, size),
     svg("rect", { ...box, class: "plane-frame" }),
     ...node.plane.axes.flatMap((axis, i) => drawScale(model, node, axis, i, frame, size)),
+    ...node.plane.axes.flatMap((axis, i) => drawBreaks(axis, i, frame)),
     ...drawNames(model, node, frame, size),
     ...drawShown(node, frame, size),
     ...(showsMissing(node) ? [drawMissing(model, node, frame, size)] : []),
@@ -45,7 +46,7 @@ export function markPoint(model, node, row, size) {
     const value = row[node.features[node.plane.sides[i]]];
     return axis.codes
       ? (axis.codes.indexOf(value) + 0.5) / axis.codes.length
-      : shareOf(value, axis);
+      : placeOf(value, axis);
   });
   const [x, y] = placer(frame)(at);
   return { x, y, isPoint: true };
@@ -73,10 +74,25 @@ function placer({ left, width, height }) {
   return ([x, y]) => [round(left + x * width), round(height - y * height)];
 }
 
-/** Where a value lies on an axis, or the end that is nearest: axes leave out the rows' tails. */
+/** Where a value lies between two others, or the end that is nearest. */
 function shareOf(value, { low, high }) {
   const share = (value / 2 - low / 2) / (high / 2 - low / 2);
   return Math.min(Math.max(share, 0), 1);
+}
+
+/** Where a value lies on an axis, which may be broken and leaves out the rows' tails. */
+function placeOf(value, axis) {
+  return bent(shareOf(value, axis), axis.bends);
+}
+
+/** A number between those that pairs name first, in proportion between those named second. */
+export function bent(value, pairs) {
+  const after = Math.max(
+    1,
+    pairs.findIndex(([from]) => value <= from),
+  );
+  const [[low, start], [high, end]] = pairs.slice(after - 1);
+  return high > low ? start + ((value - low) / (high - low)) * (end - start) : start;
 }
 
 /** All that goes to one branch, as one shape. */
@@ -173,6 +189,43 @@ function drawScale(model, node, axis, i, { left, width, height }, size) {
       "text-anchor": "middle",
     }),
   ]);
+}
+
+/** Where an axis is broken, a line across the plane, and two slanted ones at its ends. */
+function drawBreaks({ bends = [] }, i, { left, width, height }) {
+  return bends.slice(1, -1).flatMap(([, place]) => {
+    const [atX, atY] = [round(left + place * width), round(height - place * height)];
+    const ends =
+      i === 1
+        ? [
+            [left, atY],
+            [left + width, atY],
+          ]
+        : [
+            [atX, 0],
+            [atX, height],
+          ];
+    const [[x1, y1], [x2, y2]] = ends;
+    const slant = ([x, y], shift, kind) => {
+      const [across, up] = i === 1 ? [3.5, 2] : [2, 3.5];
+      const [cx, cy] = i === 1 ? [x, y + shift] : [x + shift, y];
+      return svg("line", {
+        x1: round(cx - across),
+        y1: round(cy + up),
+        x2: round(cx + across),
+        y2: round(cy - up),
+        class: kind,
+      });
+    };
+    return [
+      svg("line", { x1, y1, x2, y2, class: "plane-break" }),
+      ...ends.flatMap((at) => [
+        slant(at, 0, "break-gap"),
+        slant(at, -2, "break"),
+        slant(at, 2, "break"),
+      ]),
+    ];
+  });
 }
 
 /** The names of an axis's categories if there is room for them, or how many there are. */

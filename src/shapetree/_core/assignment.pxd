@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int32_t, uint64_t
 
-from shapetree._core.arena cimport Arena, branch_t
 from shapetree._core.criterion cimport CriterionInfo
+from shapetree._core.threads cimport Arena, branch_t
 
 cdef enum AssignmentKind:
     AUTO = 0                  # exact where that is cheap, else several starts, then descent

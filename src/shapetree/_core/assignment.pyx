@@ -6,12 +6,12 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy
 
-from shapetree._core.arena cimport (
-    LONG_WORK, Arena, Mark, arena_free, arena_init, arena_mark, arena_release, arena_take, branch_t,
-    must_stop, take_branches, take_doubles, take_ints,
-)
 from shapetree._core.criterion cimport (
     ABSOLUTE, GINI, SQUARED, Criterion, CriterionInfo, dot, impurity, supergradient, weight_of,
+)
+from shapetree._core.threads cimport (
+    LONG_WORK, Arena, Mark, arena_free, arena_init, arena_mark, arena_release, arena_take, branch_t,
+    must_stop, take_branches, take_doubles, take_ints,
 )
 
 KINDS = {

@@ -29,6 +29,8 @@ cdef class Columns:
     cdef int check_bins(self, const int64_t[::1] offsets, int first, int last) except -1
     cdef int check_numbers(self, const int32_t[::1] features) except -1
 
+cdef int check_rows(const int32_t[::1] rows, Py_ssize_t n_rows) except -1
+
 cdef int point_at(Column* column, object array, int i, Py_ssize_t n_rows, bint to_write) except -1
 
 

@@ -2,10 +2,10 @@
 
 from libc.stdint cimport int32_t, uint8_t
 
-from shapetree._core.arena cimport Arena
 from shapetree._core.criterion cimport CriterionInfo
 from shapetree._core.pair_tree cimport PairShape, PairTree
 from shapetree._core.search cimport Options
+from shapetree._core.threads cimport Arena
 
 cdef enum:
     N_GROUPS = 32            # of a feature at most

@@ -2,9 +2,7 @@
 
 from libc.stdint cimport int32_t
 
-from shapetree._core.arena cimport Arena
-
-cdef int check_rows(const int32_t[::1] rows, Py_ssize_t n_rows) except -1
+from shapetree._core.threads cimport Arena
 
 ctypedef struct NodeTargets:
     # The targets of one node's rows, in the order of the rows.

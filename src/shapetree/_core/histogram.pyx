@@ -12,11 +12,11 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from shapetree._core.arena cimport (
+from shapetree._core.columns cimport UINT8, UINT16, Column, Columns, check_rows, code_at
+from shapetree._core.sorting cimport sort_items
+from shapetree._core.threads cimport (
     MAX_PARTS, Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_doubles, take_ints,
 )
-from shapetree._core.columns cimport UINT8, UINT16, Column, Columns, code_at
-from shapetree._core.sorting cimport sort_items
 
 cdef extern from "vector.h":
     int lowest_bit(uint64_t bits) noexcept nogil
@@ -257,18 +257,6 @@ def _targets_of(labels, values, weights, int n_stats, counts):
     if weights is not None:
         (<Targets> targets).set_weights(weights, counts)
     return targets
-
-
-cdef int check_rows(const int32_t[::1] rows, Py_ssize_t n_rows) except -1:
-    cdef:
-        Py_ssize_t i
-        bint inside = True
-    with nogil:
-        for i in range(rows.shape[0]):
-            inside &= 0 <= rows[i] < n_rows
-    if not inside:
-        raise IndexError(f"rows must lie between 0 and {n_rows - 1}")
-    return 0
 
 
 cdef void count_labels(

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int32_t
 
-from shapetree._core.arena cimport Arena
 from shapetree._core.criterion cimport CriterionInfo
+from shapetree._core.threads cimport Arena
 
 ctypedef struct Bins:
     # The bins of one feature that hold rows of the node, in order of the feature.

@@ -5,13 +5,13 @@ import numpy as np
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
 
-from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, must_stop,
-    take_doubles, take_ints,
-)
 from shapetree._core.criterion cimport (
     ABSOLUTE, ENTROPY, MAX_LOOKED_UP, SQUARED, Criterion, CriterionInfo, impurity, small_counts,
     weight_of,
+)
+from shapetree._core.threads cimport (
+    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, must_stop,
+    take_doubles, take_ints,
 )
 
 cdef extern from "vector.h":

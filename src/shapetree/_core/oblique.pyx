@@ -3,6 +3,10 @@
 A cut sends a row up if `a * u + b * v > threshold`, where u and v are the two features' values in
 the user's units, or the positions of their categories. Orientations are (a, b) = (1, 0) and (0, 1),
 the axes, and (1, b) for the oblique ones. Rows that lack either feature are a region of their own.
+
+The other rows are points of the pair's plane, on which an inner tree grows (see
+`shapetree._core.pair_tree`): `find_cut` finds the best cut of a leaf, and `part_points` brings a
+leaf's points into the order of its children.
 """
 
 from typing import NamedTuple
@@ -10,27 +14,520 @@ from typing import NamedTuple
 import numpy as np
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport INFINITY, fabs
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, NAN, ceil, fabs
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
 
-from shapetree._core.arena cimport (
-    Arena, Arenas, Mark, arena_mark, arena_release, take_branches, take_doubles, take_ints,
+from shapetree._core.columns cimport (
+    FLOAT32, FLOAT64, INT32, Column, Columns, check_rows, projection, side_at,
 )
-from shapetree._core.columns cimport FLOAT32, FLOAT64, INT32, Column, Columns, side_at
-from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity
+from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity, weight_of
 from shapetree._core.grid cimport Start, check_pairs
-from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
-from shapetree._core.pair_start cimport grow_from
+from shapetree._core.histogram cimport NodeTargets, Targets, add_row
+from shapetree._core.inner_tree cimport Bins, Cut, Scan, best_cut, prepare_scan
 from shapetree._core.pair_tree cimport (
-    HIDDEN, INNER, MAX_REGIONS, PairNode, PairShape, PairTree, choose_branches, grow, max_leaves_of,
-    take_tree,
-)
-from shapetree._core.points cimport (
-    Points, copy_orders, find_cut, part_points, plant, sort_points,
+    HIDDEN, INNER, MAX_REGIONS, PairNode, PairShape, PairTree, add_children, can_pay,
+    choose_branches, grow, max_leaves_of, set_price, take_tree,
 )
 from shapetree._core.search cimport Options, options_of
+from shapetree._core.sorting cimport sort_by_value
+from shapetree._core.threads cimport (
+    Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches, take_doubles,
+    take_ints,
+)
+
+
+# --- points of a plane: their orders along orientations, and best cuts ----------------------------
+
+cdef extern from "parting.h":
+    double parting(double low, double high) noexcept nogil
+
+cdef enum:
+    EXACT_WEIGHT = 512       # a region that weighs no more is searched row by row
+    N_BLOCKS = 255           # a heavier one by so many blocks first
+    MAX_PACKED = 4           # counts that share a register
+
+
+ctypedef struct Points:
+    # Rows of one node that have both features, as the points of an inner tree.
+    const CriterionInfo* c
+    const NodeTargets* targets
+    int n
+    const int32_t* place     # of each point among the node's rows
+    int32_t* label           # of each point, if it counts for one statistic only; else NULL
+    double* weight           # of each point; NULL if all weigh 1
+    const double* u
+    const double* v
+    int n_orientations
+    int first_active         # orientations first_active..stop_active-1 may be cut along
+    int stop_active
+    const double* a
+    const double* b
+    int32_t** order          # points along each orientation, leaf by leaf of the tree
+    uint8_t* is_above
+    int32_t* scratch
+    int min_rows
+    bint exact
+    double region_penalty
+    double scale             # rows of the node for each that was looked at
+    Arena* arena
+
+
+cdef inline double finite(double value) noexcept nogil:
+    """A number, infinite ones as the greatest finite ones."""
+    return min(max(value, -DBL_MAX), DBL_MAX)
+
+
+cdef inline double along(const Points* points, int orientation, int point) noexcept nogil:
+    """Where a point lies; finite, so that a finite threshold parts it from any other place."""
+    return finite(projection(points.a[orientation], points.u[point], points.b[orientation],
+                             points.v[point]))
+
+
+cdef void count_labels(
+    const int32_t* label, const int32_t* order, int start, int stop, int n_stats, double* cell
+) noexcept nogil:
+    """Add points that count for one statistic each to a cell."""
+    cdef:
+        int i, j, end
+        uint64_t packed
+    if n_stats > MAX_PACKED:
+        for i in range(start, stop):
+            cell[label[order[i]]] += 1.0
+        return
+    # Counts that share a register need not wait for memory.
+    while start < stop:
+        end = min(start + 0xFFFF, stop)
+        packed = 0
+        for i in range(start, end):
+            packed += <uint64_t> 1 << (16 * label[order[i]])
+        for j in range(n_stats):
+            cell[j] += (packed >> (16 * j)) & 0xFFFF
+        start = end
+
+
+cdef int fill_blocks(
+    const Points* points, int orientation, int start, int stop, double block, int first, int most,
+    double* stats, int32_t* n_rows, int32_t* bin_stop,
+) noexcept nogil:
+    """What `fill_bins` does, for points that count for one statistic each and weigh 1."""
+    cdef:
+        const int32_t* order = points.order[orientation]
+        int n_stats = points.c.n_stats, i = start, n = first, begin
+        # So many points belong to a bin whatever they are.
+        int size = max(1, <int> min(ceil(block), <double> (stop - start)))
+        double* cell
+    while i < stop:
+        cell = stats + <Py_ssize_t> n * n_stats
+        memset(cell, 0, n_stats * sizeof(double))
+        begin = i
+        i = stop if n + 1 >= most or size >= stop - i else i + size
+        while i < stop and (
+                along(points, orientation, order[i]) == along(points, orientation, order[i - 1])):
+            i += 1
+        count_labels(points.label, order, begin, i, n_stats, cell)
+        n_rows[n] = i - begin
+        bin_stop[n] = i
+        n += 1
+    return n
+
+
+cdef int fill_bins(
+    const Points* points, int orientation, int start, int stop, double block, int first, int most,
+    double* stats, int32_t* n_rows, int32_t* bin_stop,
+) noexcept nogil:
+    """Sum the points from `start` on in bins that weigh `block` or more, equal ones together.
+
+    The bins from `first` on are filled; returns how many bins there are then, `most` at most.
+    """
+    cdef:
+        const int32_t* order = points.order[orientation]
+        int n_stats = points.c.n_stats, n_channels = points.targets.n_channels
+        int i = start, n = first, begin, n_more, known = -1
+        int32_t point
+        double here, last = 0.0, weight
+        double* cell
+    if points.label != NULL and points.weight == NULL:
+        if block == 0.0 and stop - start <= most - first:
+            return fill_bins_of_rows(
+                points, orientation, start, stop, first, stats, n_rows, bin_stop)
+        return fill_blocks(
+            points, orientation, start, stop, block, first, most, stats, n_rows, bin_stop)
+    while i < stop:
+        # Statistics lie densely: the channel that counts rows is overwritten by the next bin.
+        cell = stats + <Py_ssize_t> n * n_stats
+        memset(cell, 0, n_channels * sizeof(double))
+        begin = i
+        n_more = 0
+        weight = 0.0
+        while i < stop:
+            point = order[i]
+            if weight >= block and i > begin and n + 1 < most:
+                here = along(points, orientation, point)
+                if known != i - 1:
+                    last = along(points, orientation, order[i - 1])
+                known = i
+                if here != last:
+                    last = here
+                    break
+            if points.label != NULL:
+                cell[points.label[point]] += points.weight[point]
+            else:
+                add_row(points.targets, points.place[point], cell)
+            weight += points.weight[point] if points.weight != NULL else 1.0
+            if points.targets.counts != NULL:
+                n_more += <int> points.targets.counts[points.place[point]] - 1
+            i += 1
+        n_rows[n] = i - begin + n_more
+        bin_stop[n] = i
+        n += 1
+    return n
+
+
+cdef int fill_bins_of_rows(
+    const Points* points, int orientation, int start, int stop, int first,
+    double* stats, int32_t* n_rows, int32_t* bin_stop,
+) noexcept nogil:
+    """The same for rows that count for one statistic each, a bin for each place; no branches."""
+    cdef:
+        const int32_t* order = points.order[orientation]
+        const int32_t* label = points.label
+        const double* u = points.u
+        const double* v = points.v
+        double a = points.a[orientation], b = points.b[orientation]
+        int n_stats = points.c.n_stats, i, n = first - 1
+        double here, last = NAN
+    memset(stats + <Py_ssize_t> first * n_stats, 0,
+           <size_t> (stop - start) * n_stats * sizeof(double))
+    for i in range(start, stop):
+        here = finite(projection(a, u[order[i]], b, v[order[i]]))
+        n += here != last
+        last = here
+        stats[<Py_ssize_t> n * n_stats + label[order[i]]] += 1.0
+        bin_stop[n] = i + 1
+    for i in range(first, n + 1):
+        n_rows[i] = bin_stop[i] - (bin_stop[i - 1] if i > first else start)
+    return n + 1
+
+
+cdef Cut cut_bins(
+    const Points* points, int n_bins, const double* stats, const int32_t* n_rows
+) noexcept nogil:
+    cdef:
+        Mark mark = arena_mark(points.arena)
+        Bins bins
+        Scan scan
+        Cut cut
+    bins.n_bins = n_bins
+    bins.stats = stats
+    bins.n_rows = n_rows
+    cut.position = -1
+    prepare_scan(points.c, bins, points.min_rows, points.arena, &scan)
+    if not points.arena.failed:
+        cut = best_cut(&scan, 0, n_bins)
+        arena_release(points.arena, mark)
+    return cut
+
+
+cdef int refine_position(
+    Points* points, const PairNode* node, int orientation, int low, int high, double* gain
+) noexcept nogil:
+    """The best position of a cut among the points low..high-1, row by row."""
+    cdef:
+        Mark mark = arena_mark(points.arena)
+        int n_stats = points.c.n_stats, n, room = high - low + 3
+        double* stats = take_doubles(points.arena, <size_t> (room + 1) * n_stats)
+        int32_t* n_rows = take_ints(points.arena, room)
+        int32_t* bin_stop = take_ints(points.arena, room)
+        Cut cut
+    if points.arena.failed:
+        return -1
+    # All that lies before, the points themselves, all that lies behind.
+    n = 0
+    if low > node.start:
+        n = fill_bins(points, orientation, node.start, low, INFINITY, n, room, stats, n_rows,
+                      bin_stop)
+    n = fill_bins(points, orientation, low, high, 0.0, n, room, stats, n_rows, bin_stop)
+    if node.stop > high:
+        n = fill_bins(points, orientation, high, node.stop, INFINITY, n, room, stats, n_rows,
+                      bin_stop)
+    cut = cut_bins(points, n, stats, n_rows)
+    if cut.position >= 0:
+        gain[0] = cut.gain
+    arena_release(points.arena, mark)
+    return bin_stop[cut.position - 1] if cut.position >= 0 else -1
+
+
+cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
+    """Sum a leaf's rows and find its best cut along any orientation."""
+    cdef:
+        Points* points = <Points*> context
+        PairNode* node = &tree.nodes[leaf]
+        Mark mark = arena_mark(points.arena)
+        int n_stats = points.c.n_stats, n = node.stop - node.start, h, i, n_bins, position, room
+        int low = -1, high = -1
+        double* sums = take_doubles(points.arena, points.targets.n_channels)
+        double* total = tree.stats + leaf * n_stats
+        double* stats
+        int32_t* n_rows
+        int32_t* bin_stop
+        double gain = 0.0, block = 0.0, weight
+        Cut cut
+    node.n_rows = n
+    node.orientation = -1
+    node.gain = 0.0
+    if points.arena.failed:
+        return
+    memset(sums, 0, points.targets.n_channels * sizeof(double))
+    if points.label != NULL and points.weight == NULL:
+        count_labels(points.label, points.order[points.first_active], node.start, node.stop,
+                     n_stats, sums)
+    else:
+        for i in range(node.start, node.stop):
+            add_row(points.targets, points.place[points.order[points.first_active][i]], sums)
+    if points.targets.counts != NULL:
+        node.n_rows = <int> sums[n_stats]
+    memcpy(total, sums, n_stats * sizeof(double))
+    set_price(points.c, points.region_penalty, points.scale, tree, leaf)
+    weight = weight_of(points.c, total)
+    room = n
+    if not points.exact and weight > EXACT_WEIGHT:
+        block = weight / N_BLOCKS
+        # Rounding may leave one more, and the last may be lighter.
+        room = min(n, N_BLOCKS + 2)
+    stats = take_doubles(points.arena, <size_t> (room + 2) * n_stats)
+    n_rows = take_ints(points.arena, room + 1)
+    bin_stop = take_ints(points.arena, room + 1)
+    if points.arena.failed:
+        return
+    # The children of a root that a start gives are cut whatever they earn.
+    if (node.n_rows >= 2 * <int64_t> points.min_rows and (leaf < 3 or can_pay(points.c, tree, leaf))
+            and not must_stop(points.arena, n)):
+        for h in range(points.first_active, points.stop_active):
+            if points.order[h] == NULL:
+                continue
+            n_bins = fill_bins(
+                points, h, node.start, node.stop, block, 0, room, stats, n_rows, bin_stop)
+            cut = cut_bins(points, n_bins, stats, n_rows)
+            # Of equals, the first wins, and the axes come first.
+            if cut.position >= 0 and cut.gain > node.gain * (1.0 + 1e-9):
+                node.gain = cut.gain
+                node.orientation = h
+                node.position = bin_stop[cut.position - 1]
+                low = bin_stop[cut.position - 2] if cut.position >= 2 else node.start
+                high = bin_stop[cut.position]
+        if node.orientation >= 0:
+            if block > 0.0:
+                position = refine_position(points, node, node.orientation, low, high, &gain)
+                if position >= 0 and gain > node.gain:
+                    node.gain = gain
+                    node.position = position
+            set_threshold(points, node)
+    arena_release(points.arena, mark)
+
+
+cdef void set_threshold(const Points* points, PairNode* node) noexcept nogil:
+    cdef const int32_t* order = points.order[node.orientation]
+    node.threshold = parting(along(points, node.orientation, order[node.position - 1]),
+                             along(points, node.orientation, order[node.position]))
+
+
+cdef void part_points(void* context, PairTree* tree, int leaf) noexcept nogil:
+    """Bring the points below a leaf's cut before those above it, in every order."""
+    cdef:
+        Points* points = <Points*> context
+        const PairNode* node = &tree.nodes[leaf]
+        int32_t* order = points.order[node.orientation]
+        int h, i, n_low, n_high
+        int32_t point
+    for i in range(node.start, node.stop):
+        points.is_above[order[i]] = i >= node.position
+    for h in range(points.first_active, points.stop_active):
+        order = points.order[h]
+        if order == NULL or h == node.orientation:
+            continue
+        n_low = node.start
+        n_high = 0
+        for i in range(node.start, node.stop):
+            # Written to both sides; only one of them moves on.
+            point = order[i]
+            order[n_low] = point
+            points.scratch[n_high] = point
+            n_low += 1 - points.is_above[point]
+            n_high += points.is_above[point]
+        memcpy(order + n_low, points.scratch, n_high * sizeof(int32_t))
+
+
+cdef void plant(Points* points, PairTree* tree) noexcept nogil:
+    """Start a tree with all points in one leaf, not yet described."""
+    tree.n_nodes = 1
+    tree.nodes[0].low = -1
+    tree.nodes[0].depth = 0
+    tree.nodes[0].start = 0
+    tree.nodes[0].stop = points.n
+    tree.nodes[0].n_rows = points.n
+    tree.nodes[0].price = 0.0
+
+
+cdef void copy_orders(const Points* points, int32_t** order) noexcept nogil:
+    """Bring the points to orders along all active orientations."""
+    cdef int h
+    for h in range(points.first_active, points.stop_active):
+        if points.order[h] != NULL and points.order[h] != order[h]:
+            memcpy(points.order[h], order[h], points.n * sizeof(int32_t))
+
+
+cdef void sort_points(Points* points, int orientation, Arena* arena) noexcept nogil:
+    """Order the points along an orientation, if it is of use."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        double* value
+        uint64_t* items
+        uint64_t* scratch
+        int i
+    if points.n < 2 or orientation >= points.n_orientations or (
+            points.order[orientation] == NULL or must_stop(arena, points.n)):
+        return
+    value = take_doubles(arena, points.n)
+    items = <uint64_t*> take_doubles(arena, points.n)
+    scratch = <uint64_t*> take_doubles(arena, 2 * <size_t> points.n)
+    if arena.failed:
+        return
+    for i in range(points.n):
+        value[i] = along(points, orientation, i)
+    sort_by_value(value, points.n, items, scratch, points.order[orientation])
+    arena_release(arena, mark)
+
+
+# --- inner trees from a given first cut: that of a checkerboard gains nothing alone ---------------
+
+cdef enum:
+    MAX_SWEEPS = 4
+
+
+cdef bint cut_root_at(
+    Points* points, PairTree* tree, int orientation, int position
+) noexcept nogil:
+    """Cut a fresh tree at the first possible position from `position` on; whether there is one."""
+    cdef:
+        PairNode* root = &tree.nodes[0]
+        const int32_t* order = points.order[orientation]
+        int j, n_stats = points.c.n_stats
+    plant(points, tree)
+    while position < points.n and (
+            along(points, orientation, order[position - 1])
+            == along(points, orientation, order[position])):
+        position += 1
+    if position >= points.n:
+        return False
+    root.orientation = orientation
+    root.position = position
+    root.gain = 0.0
+    set_threshold(points, root)
+    part_points(points, tree, 0)
+    add_children(tree, 0)
+    find_cut(points, tree, 1)
+    find_cut(points, tree, 2)
+    for j in range(n_stats):
+        tree.stats[j] = tree.stats[n_stats + j] + tree.stats[2 * n_stats + j]
+    return tree.nodes[1].orientation >= 0 and tree.nodes[2].orientation >= 0
+
+
+cdef inline void add_scaled(
+    double* stats, double factor, const double* row, int n_stats
+) noexcept nogil:
+    cdef int j
+    for j in range(n_stats):
+        stats[j] += factor * row[j]
+
+
+cdef int best_root_position(Points* points, const PairTree* tree, double* least) noexcept nogil:
+    """Where the root's cut is best if both its children keep theirs; `least` is the impurity."""
+    cdef:
+        Mark mark = arena_mark(points.arena)
+        const PairNode* root = &tree.nodes[0]
+        const PairNode* child
+        const int32_t* order = points.order[root.orientation]
+        int n_stats = points.c.n_stats, i, j, best = -1
+        double* quadrant = take_doubles(points.arena, 4 * n_stats)
+        double* row = take_doubles(points.arena, points.targets.n_channels)
+        double loss, here, last = 0.0
+        uint8_t* side = <uint8_t*> take_branches(points.arena, 2 * <size_t> points.n)
+    if points.arena.failed:
+        return -1
+    memset(quadrant, 0, 4 * n_stats * sizeof(double))
+    for i in range(points.n):
+        for j in range(2):
+            child = &tree.nodes[1 + j]
+            side[2 * i + j] = along(points, child.orientation, i) > child.threshold
+        memset(row, 0, points.targets.n_channels * sizeof(double))
+        add_row(points.targets, points.place[i], row)
+        add_scaled(quadrant + (2 + side[2 * i + 1]) * n_stats, 1.0, row, n_stats)
+    least[0] = INFINITY
+    for i in range(points.n):
+        here = along(points, root.orientation, order[i])
+        if i > 0 and here != last:
+            loss = 0.0
+            for j in range(4):
+                loss += impurity(points.c, quadrant + j * n_stats)
+            if loss < least[0]:
+                least[0] = loss
+                best = i
+        last = here
+        memset(row, 0, points.targets.n_channels * sizeof(double))
+        add_row(points.targets, points.place[order[i]], row)
+        add_scaled(quadrant + (2 + side[2 * order[i] + 1]) * n_stats, -1.0, row, n_stats)
+        add_scaled(quadrant + side[2 * order[i]] * n_stats, 1.0, row, n_stats)
+    arena_release(points.arena, mark)
+    return best
+
+
+cdef int position_of_share(
+    const Points* points, const int32_t* order, double share
+) noexcept nogil:
+    """How many points of an order, one at least and not all, hold a share of the weight."""
+    cdef:
+        double total = 0.0, below = 0.0
+        int i
+    share -= 1e-9    # rounding must not choose
+    if points.weight == NULL:
+        return max(1, min(points.n - 1, <int> ceil(share * points.n)))
+    for i in range(points.n):
+        total += points.weight[i]
+    for i in range(points.n - 1):
+        below += points.weight[order[i]]
+        if below >= share * total:
+            return i + 1
+    return max(1, points.n - 1)
+
+
+cdef void grow_from(
+    Points* points, PairTree* tree, Start start, int32_t** sorted_order, const Options* options
+) noexcept nogil:
+    """Grow a tree whose root is cut as a start says.
+
+    The root's position and its children's cuts are adapted to each other in turns.
+    """
+    cdef:
+        double share = start.share if 0.0 <= start.share <= 1.0 else 0.5
+        int position = position_of_share(points, sorted_order[start.orientation], share)
+        int before
+        double loss, least = INFINITY
+    for _ in range(MAX_SWEEPS):
+        copy_orders(points, sorted_order)
+        if not cut_root_at(points, tree, start.orientation, position) or points.arena.failed:
+            return
+        before = tree.nodes[0].position
+        position = best_root_position(points, tree, &loss)
+        if position < 0 or position == before or not loss < least:
+            break
+        least = loss
+    grow(tree, max_leaves_of(options), options.inner_max_depth, points, find_cut, part_points)
+
+
+# --- many pairs of a node -------------------------------------------------------------------------
 
 cdef extern from "parting.h":
     double in_digits(double number, int digits) noexcept nogil

@@ -2,9 +2,9 @@
 
 from libc.stdint cimport int32_t
 
-from shapetree._core.arena cimport Arena, branch_t
 from shapetree._core.criterion cimport CriterionInfo
 from shapetree._core.search cimport Options
+from shapetree._core.threads cimport Arena, branch_t
 
 cdef enum:
     FIRST_AXIS = 0            # the orientation that reads the first feature alone

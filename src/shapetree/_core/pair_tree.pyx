@@ -8,15 +8,15 @@ from libc.math cimport INFINITY, log2
 from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 
-from shapetree._core.arena cimport (
-    Arena, Mark, arena_mark, arena_release, arena_take, branch_t, take_branches, take_doubles,
-    take_ints,
-)
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.criterion cimport (
     SQUARED, CriterionInfo, dot, impurity, supergradient, weight_of,
 )
 from shapetree._core.search cimport Options, has_room, least_gain_of_cut, number_branches
+from shapetree._core.threads cimport (
+    Arena, Mark, arena_mark, arena_release, arena_take, branch_t, take_branches, take_doubles,
+    take_ints,
+)
 
 cdef enum:
     MAX_ROUNDS = 10

@@ -2,9 +2,9 @@
 
 from libc.stdint cimport int32_t
 
-from shapetree._core.arena cimport Arena, branch_t
 from shapetree._core.criterion cimport CriterionInfo
 from shapetree._core.inner_tree cimport Scan
+from shapetree._core.threads cimport Arena, branch_t
 
 ctypedef struct Cells:
     # What a shape function sends to branches: a feature's bins, or its categories, of one node.

@@ -11,15 +11,15 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t
 from libc.string cimport memcmp, memcpy, memset
 
-from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, branch_t, must_stop,
-    take_branches, take_doubles, take_ints,
-)
 from shapetree._core.assignment cimport partition_loss
 from shapetree._core.criterion cimport (
     Criterion, CriterionInfo, dot, impurity, supergradient, weight_of,
 )
 from shapetree._core.inner_tree cimport Bins, prepare_scan, sum_interval
+from shapetree._core.threads cimport (
+    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, branch_t, must_stop,
+    take_branches, take_doubles, take_ints,
+)
 
 cdef extern from "path.h":
     int cheapest_segments_of(

@@ -13,11 +13,11 @@ from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from shapetree._core.arena cimport (
+from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
+from shapetree._core.threads cimport (
     NO_BRANCH, Arena, Arenas, Mark, arena_mark, arena_release, branch_t, must_stop, take_branches,
     take_doubles, take_ints,
 )
-from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
 
 cdef extern from "parting.h":
     double parting_of_bins(

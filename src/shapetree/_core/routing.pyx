@@ -4,7 +4,7 @@ Nodes with shape functions of one feature know the branch of every bin; those of
 The rows of a node are one range of places, see `shapetree._core.rows`.
 
 Losses are multiples of a unit, so that sums do not depend on order: see
-`shapetree._core.leaf_losses` for this and for what an anchor is.
+`shapetree._core.losses` for this and for what an anchor is.
 """
 
 cimport cython
@@ -15,14 +15,16 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
-from shapetree._core.arena cimport APART
 from shapetree._core.columns cimport UINT8, UINT16, UINT32, Column, Columns, code_at
-from shapetree._core.leaf_losses cimport LeafLosses, RowTargets, add_targets, loss_in_leaf
-from shapetree._core.loss_cells cimport CellScratch, add_losses, add_to_two, gather_cells
-from shapetree._core.pair_cuts cimport PairCuts, branch_by_cuts
+from shapetree._core.losses cimport (
+    CellScratch, LeafLosses, RowTargets, add_losses, add_targets, add_to_two, gather_cells,
+    loss_in_leaf,
+)
+from shapetree._core.pieces cimport PairCuts, branch_by_cuts
 from shapetree._core.rows cimport NodeRows
 from shapetree._core.sorting cimport sort_rows
 from shapetree._core.steps cimport Step, branch_at, follow, leaves_below, n_regions, piece_at
+from shapetree._core.threads cimport APART
 
 cdef enum:
     BLOCK = 16384        # rows that one thread takes at a time
@@ -653,7 +655,7 @@ cdef class RoutedRows:
         const int32_t[::1] leaves not None,    # IN
         LeafLosses losses not None,            # IN
         const double[:, ::1] table not None,   # IN: (n_nodes, n_columns) leaves' lines
-        const double[::1] anchors not None,    # IN: (n_leaves,) see `leaf_losses`
+        const double[::1] anchors not None,    # IN: (n_leaves,) see `losses`
         int n_threads,
     ):
         """Loss of the rows of each leaf."""
@@ -683,7 +685,7 @@ cdef class RoutedRows:
         const int32_t[::1] nodes not None,     # IN: of one level, all of them split
         LeafLosses losses not None,            # IN
         const double[:, ::1] table not None,   # IN: (n_nodes, n_columns) leaves' lines
-        const double[::1] anchors not None,    # IN: (n_level,) see `leaf_losses`
+        const double[::1] anchors not None,    # IN: (n_level,) see `losses`
         int n_threads,
     ):
         """Find out what each branch of some nodes would cost their rows, beyond branch 0.

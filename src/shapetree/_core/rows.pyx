@@ -15,9 +15,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-from shapetree._core.arena cimport APART, MAX_PARTS
 from shapetree._core.columns cimport UINT32, Column, Columns, code_at
-from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
+from shapetree._core.pieces cimport Cuts, PairCuts, branch_by_cuts
+from shapetree._core.threads cimport APART, MAX_PARTS
 
 cdef enum:
     BLOCK = 8192          # rows that one thread sends at a time

@@ -2,8 +2,8 @@
 
 from libc.stdint cimport int32_t, uint64_t
 
-from shapetree._core.arena cimport branch_t
 from shapetree._core.criterion cimport CriterionInfo
+from shapetree._core.threads cimport branch_t
 
 ctypedef struct Options:
     bint optimal_inner_tree

@@ -11,10 +11,6 @@ from libc.math cimport INFINITY, M_LOG2E
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
 
-from shapetree._core.arena cimport (
-    NO_BRANCH, Arena, Arenas, Mark, arena_mark, arena_release, arena_take, branch_t,
-    must_stop, take_branches, take_doubles, take_ints,
-)
 from shapetree._core.assignment cimport Pieces, assign_pieces, order_by_content, partition_loss
 from shapetree._core.criterion cimport (
     ENTROPY, GINI, SQUARED, Criterion, CriterionInfo, are_counts, impurity, rows_of,
@@ -27,6 +23,10 @@ from shapetree._core.polish cimport (
     Axis, Cells, Segments, copy_segments, extra_parts, n_listed, number_segments,
     polish_categories, polish_segments, same_segments, segments_loss, take_room_to_polish,
     take_segments,
+)
+from shapetree._core.threads cimport (
+    NO_BRANCH, Arena, Arenas, Mark, arena_mark, arena_release, arena_take, branch_t,
+    must_stop, take_branches, take_doubles, take_ints,
 )
 
 from shapetree._core.assignment import KINDS as ASSIGNMENTS
@@ -684,9 +684,9 @@ cdef int gather_cells(
 ) noexcept nogil:
     """Make cells of the bins that hold rows; returns how many they are.
 
-    They have the statistics that are `present`. The first `n_joined` bins are joined with neighbours
-    whose rows are all of the same class. No best cut and no cheapest path parts them: to cut before
-    or behind them costs less.
+    They have the statistics that are `present`. The first `n_joined` bins are joined with
+    neighbours whose rows are all of the same class. No best cut and no cheapest path parts them: to
+    cut before or behind them costs less.
     """
     cdef:
         int i, j, b, n_cells = 0, before = -1, now, n_held

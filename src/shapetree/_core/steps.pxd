@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, uint8_t, uint16_t, uint32_t
 
 from shapetree._core.columns cimport UINT8, UINT16, projection, side_at
-from shapetree._core.pair_cuts cimport Cuts, branch_by_cuts
+from shapetree._core.pieces cimport Cuts, branch_by_cuts
 
 ctypedef struct Step:
     # A node that rows pass. A leaf sends every row to itself, so that all rows take as many steps.

@@ -1,4 +1,10 @@
-"""How many threads the loops may use."""
+"""Threads: how many loops may use, how Ctrl-C stops them, and their scratch memory.
+
+The loop's main thread asks now and then whether a signal handler wants to raise. The exception is
+kept until the loop has wound up, and raised from there.
+"""
+
+from libc.stdlib cimport calloc, free
 
 cdef extern from *:
     """
@@ -114,3 +120,61 @@ def start_team(int n_threads):
         raise ValueError("n_threads must be at least 1")
     with nogil:
         shapetree_start_team(n_threads)
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------
+
+cdef extern from "Python.h":
+    int PyErr_CheckSignals() except -1
+
+cdef object raised = None
+
+
+cdef bint signal_raised() noexcept with gil:
+    """Run pending signal handlers; whether one of them raised."""
+    global raised
+    try:
+        PyErr_CheckSignals()
+    except BaseException as error:
+        raised = error
+        return True
+    return False
+
+
+cdef object take_error():
+    """The exception that a handler raised."""
+    global raised
+    error, raised = raised, None
+    return error
+
+
+# --- scratch memory -------------------------------------------------------------------------------
+
+cdef class Arenas:
+
+    def __cinit__(self, int n_threads):
+        cdef int thread
+        self.n_threads = n_threads
+        self.of_thread = <Arena*> calloc(n_threads, sizeof(Arena))
+        if self.of_thread == NULL:
+            raise MemoryError("no memory for a search")
+        for thread in range(n_threads):
+            self.of_thread[thread].stop = &self.stop
+            self.of_thread[thread].asks = thread == 0
+
+    def __dealloc__(self):
+        cdef int thread
+        if self.of_thread != NULL:
+            for thread in range(self.n_threads):
+                arena_free(&self.of_thread[thread])
+            free(self.of_thread)
+
+    cdef int finish(self) except -1:
+        """Raise what stopped the threads: Ctrl-C, or the lack of memory."""
+        cdef int thread
+        if self.stop:
+            raise take_error()
+        for thread in range(self.n_threads):
+            if self.of_thread[thread].failed:
+                raise MemoryError("no memory for a search")
+        return 0

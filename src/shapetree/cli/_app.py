@@ -19,12 +19,12 @@ from typer.core import TyperGroup
 
 import shapetree
 from shapetree._files import write_file
+from shapetree.cli._arguments import AsJson, Debug, Quiet
 from shapetree.cli._console import Console, Interrupted, Problem, complain, message_of
 from shapetree.cli._explain import explain
 from shapetree.cli._export import export, plot
 from shapetree.cli._fit import fit
 from shapetree.cli._inspect import inspect as inspect_model
-from shapetree.cli._options import AsJson, Debug, Quiet
 from shapetree.cli._predict import evaluate, predict
 
 EXAMPLES = """For example:
@@ -84,7 +84,7 @@ def _root(
 
 
 class Commands(TyperGroup):
-    """A group of commands that says what went wrong on one line."""
+    """A group of commands whose errors are one line."""
 
     def main(  # type: ignore[override]
         self,
@@ -134,13 +134,13 @@ def _exit_code(run: Callable[[], Any], shows_traceback: bool) -> int:
 
 
 def _usage_message(error: Exception) -> str | None:
-    """What typer says about wrong usage, and where to read more; None for other errors."""
-    speak = getattr(error, "format_message", None)
-    if speak is None:
+    """The message of typer about wrong usage, and where to read more; None for other errors."""
+    format_message = getattr(error, "format_message", None)
+    if format_message is None:
         return None
     context = getattr(error, "ctx", None)
     where = "" if context is None else f" See {context.command_path} --help."
-    return " ".join(str(speak()).split()) + where
+    return " ".join(str(format_message()).split()) + where
 
 
 # --- demo ---

@@ -14,10 +14,10 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from shapetree.cli._console import Console
-from shapetree.cli._model import Model, size_of
+from shapetree.cli._load_model import Model, size_of
 from shapetree.cli._training_data import Split, TrainingData
 from shapetree.ensemble._estimators import BaseShapeForest
-from shapetree.tree._scores import scores_of
+from shapetree.tree._evaluation import scores_of
 
 TITLES = {
     "accuracy": "accuracy",
@@ -28,7 +28,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Score:
+class ModelScore:
     """How good a model is, and how large."""
 
     model: str
@@ -42,13 +42,17 @@ class Score:
         return asdict(self)
 
 
-def score_of_model(model: Model, scores: dict[str, float], seconds: float | None = None) -> Score:
+def score_of_model(
+    model: Model, scores: dict[str, float], seconds: float | None = None
+) -> ModelScore:
     """The row of a tree or forest in the table of scores."""
     name = "shape forest" if isinstance(model, BaseShapeForest) else "shape tree"
-    return Score(name, scores, *size_of(model), seconds)
+    return ModelScore(name, scores, *size_of(model), seconds)
 
 
-def scores_of_others(data: TrainingData, split: Split, depth: int | None, seed: int) -> list[Score]:
+def scores_of_others(
+    data: TrainingData, split: Split, depth: int | None, seed: int
+) -> list[ModelScore]:
     """Scores of CART, and of predicting the same for all rows."""
     encoded = _for_cart(data.X, split.train)
     cart, same = (
@@ -65,14 +69,12 @@ def scores_of_others(data: TrainingData, split: Split, depth: int | None, seed: 
         said = model.predict(encoded[split.test])
         scores = scores_of(data.y[split.test], said, data.is_classification)
         size = (1, 0) if model is same else size_of(model)
-        found.append(Score(name, scores, *size, seconds))
+        found.append(ModelScore(name, scores, *size, seconds))
     return found
 
 
 def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
     """Columns as the numbers that CART needs: codes, seconds, and NaN for missing values."""
-    import pandas as pd
-
     encoded = np.empty(X.shape, dtype=np.float32)
     for j, name in enumerate(X.columns):
         values = X[name]
@@ -87,10 +89,10 @@ def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
         codes = pd.Categorical(values, categories=known).codes.astype(float)
         encoded[:, j] = np.where(codes < 0, np.nan, codes)
     # CART accepts missing values, but no infinite ones.
-    return np.clip(encoded, np.finfo(np.float32).min, np.finfo(np.float32).max)
+    return np.clip(encoded, np.finfo(np.float32).min, np.finfo(np.float32).max, out=encoded)
 
 
-def show_scores(scores: list[Score], where: str, console: Console) -> None:
+def show_scores(scores: list[ModelScore], where: str, console: Console) -> None:
     """Print a table of scores, with the rows that they are of in its heading."""
     console.heading(where)
     fit = "" if scores[0].seconds is None else "fit"
@@ -105,7 +107,7 @@ def _decimals(error: float) -> int:
     return 0 if error <= 0 else min(max(3 - math.floor(math.log10(error)), 0), 12)
 
 
-def _cells(score: Score, decimals: int) -> list[str]:
+def _cells(score: ModelScore, decimals: int) -> list[str]:
     cells = [score.model]
     for name, value in score.scores.items():
         if name == "mean_absolute_error":

@@ -1,4 +1,4 @@
-"""Console: everything that a command says, to people or to machines, and what can go wrong."""
+"""Console: the output of commands, as text or as JSON, and their errors."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class Console:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether somebody may be watching."""
+        """Whether to show progress: on a terminal that people watch."""
         return self.is_talkative and self._err.is_terminal
 
     @contextmanager
@@ -209,7 +209,7 @@ def class_counts(labels: np.ndarray) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON knows it: numbers that are not finite become null.
+    """A value for JSON: numbers that are not finite become null.
 
     Examples
     --------

@@ -8,16 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shapetree.cli._console import Console, Misuse, Problem, listed, message_of
-from shapetree.cli._model import (
-    outcome,
-    read_tree,
-    rows_for,
-    text_columns,
-    typed_row,
-    used_features,
-)
-from shapetree.cli._options import (
+from shapetree.cli._arguments import (
     AsJson,
     Debug,
     Encoding,
@@ -27,6 +18,15 @@ from shapetree.cli._options import (
     check_inputs,
     names_in,
     settings_in,
+)
+from shapetree.cli._console import Console, Misuse, Problem, listed, message_of
+from shapetree.cli._load_model import (
+    outcome,
+    read_tree,
+    rows_for,
+    text_columns,
+    typed_row,
+    used_features,
 )
 from shapetree.cli._reading import FileTable, read_file
 from shapetree.explain import Explanation, Flip

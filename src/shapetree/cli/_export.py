@@ -12,10 +12,7 @@ import typer
 
 import shapetree.export
 from shapetree import plot_node, plot_tree
-from shapetree.cli._console import Console, Misuse, Problem, listed, message_of
-from shapetree.cli._model import Model as AnyModel
-from shapetree.cli._model import Tree, read_model, read_tree
-from shapetree.cli._options import (
+from shapetree.cli._arguments import (
     STANDARD,
     AsJson,
     Debug,
@@ -27,6 +24,9 @@ from shapetree.cli._options import (
     value_in,
     write_outputs,
 )
+from shapetree.cli._console import Console, Misuse, Problem, listed, message_of
+from shapetree.cli._load_model import Model as AnyModel
+from shapetree.cli._load_model import Tree, read_model, read_tree
 from shapetree.plot._picture import import_matplotlib
 
 PICTURES = (".png", ".svg", ".pdf")
@@ -209,7 +209,7 @@ def check_picture(path: Path | None) -> None:
 
 
 def picture_of_tree(tree: Tree, path: Path, **options: Any) -> bytes:
-    """A tree as a picture, in the format that the path's ending says."""
+    """A tree as a picture, in the format of the path's ending."""
     return _content_of(plot_tree(tree, **options), path)
 
 

@@ -21,19 +21,7 @@ from shapetree import (
     export_html,
     export_text,
 )
-from shapetree.cli._columns import Column, Kind, read_columns
-from shapetree.cli._compare import score_of_model, scores_of_others, show_scores
-from shapetree.cli._console import Console, Misuse, Problem, message_of
-from shapetree.cli._export import check_picture, picture_of_tree
-from shapetree.cli._model import (
-    Model,
-    evaluate_model,
-    forest_words,
-    is_in_parts,
-    open_parts,
-    size_of,
-)
-from shapetree.cli._options import (
+from shapetree.cli._arguments import (
     STANDARD,
     AsJson,
     DataOrFolder,
@@ -46,6 +34,18 @@ from shapetree.cli._options import (
     settings_in,
     value_in,
     write_outputs,
+)
+from shapetree.cli._column_types import Column, Kind, read_columns
+from shapetree.cli._compare import score_of_model, scores_of_others, show_scores
+from shapetree.cli._console import Console, Misuse, Problem, message_of
+from shapetree.cli._export import check_picture, picture_of_tree
+from shapetree.cli._load_model import (
+    Model,
+    evaluate_model,
+    forest_words,
+    is_in_parts,
+    open_parts,
+    size_of,
 )
 from shapetree.cli._reading import FileTable, give_memory_back, read_file
 from shapetree.cli._training_data import (
@@ -65,7 +65,7 @@ from shapetree.tree._words import listing
 
 MOST_LINES = 30
 MAX_DEPTH, MAX_SEED = 2**31 - 1, 2**32 - 1
-# Rows of a folder that tell what its columns hold.
+# Rows of a folder that types of columns are guessed from.
 SAMPLE_ROWS = 20_000
 # Of the tree that a forest without a limit is compared with.
 CART_DEPTH = 4
@@ -76,7 +76,7 @@ KINDS = {
 }
 
 
-class Rows(NamedTuple):
+class RowsToFit(NamedTuple):
     """Rows to fit to or to test on: a table and its targets, or batches, which bring their own."""
 
     X: Any
@@ -97,7 +97,7 @@ class Source:
     batches : mapping from {"all", "train", "test"} to Batches
         All rows of a folder; nothing for a file.
     parameters : mapping from str to Any
-        What the estimator must be told.
+        Parameters of the estimator.
     """
 
     data: TrainingData
@@ -105,16 +105,16 @@ class Source:
     batches: Mapping[str, Batches]
     parameters: Mapping[str, Any]
 
-    def rows(self, which: str) -> Rows:
+    def rows(self, which: str) -> RowsToFit:
         """All rows ("all"), or those to train on or to test on ("train", "test")."""
         if self.split is None:
             batches = self.batches[which]
-            return Rows(batches, None, batches.n_rows or 0)
+            return RowsToFit(batches, None, batches.n_rows or 0)
         X, y = self.data.X, self.data.y
         if which != "all" and self.split.is_apart:
             numbers = getattr(self.split, which)
             X, y = X.iloc[numbers], y[numbers]
-        return Rows(X, y, len(y))
+        return RowsToFit(X, y, len(y))
 
 
 def fit(
@@ -344,7 +344,7 @@ def _bytes(memory: str) -> int:
 
 
 def _check_parameters(given: Iterable[str], forest: bool) -> None:
-    """Refuse names that no estimator knows, before the data is read."""
+    """Refuse names of parameters that do not exist, before the data is read."""
     kinds = KINDS[forest]
     for name in given:
         if not any(name in kind._written_names() for kind in kinds):
@@ -434,7 +434,9 @@ def _checked(column: Column, rows: np.ndarray) -> Column:
 # --- the model ---
 
 
-def _fitted(estimator: Model, rows: Rows, target: str, console: Console) -> tuple[Model, float]:
+def _fitted(
+    estimator: Model, rows: RowsToFit, target: str, console: Console
+) -> tuple[Model, float]:
     """A tree or forest fitted to rows, and how long that took."""
     model = clone(estimator)
     what = (
@@ -454,7 +456,7 @@ def _fitted(estimator: Model, rows: Rows, target: str, console: Console) -> tupl
 
 
 def _test(model: Model, source: Source, is_apart: bool) -> dict[str, float]:
-    """Scores on the rows to test on, which a tree remembers if they are not those of training."""
+    """Scores on the rows to test on, kept with a tree if they are not those of training."""
     rows = source.rows("test")
     before = model._fitted
     scores = evaluate_model(model, rows.X, rows.y)

@@ -9,8 +9,9 @@ import typer
 from rich.table import Column as Heading
 
 from shapetree import SearchOptions, export_text
+from shapetree.cli._arguments import AsJson, Debug, Model, Quiet
 from shapetree.cli._console import Console, listed
-from shapetree.cli._model import (
+from shapetree.cli._load_model import (
     Fitted,
     Tree,
     counted,
@@ -21,15 +22,14 @@ from shapetree.cli._model import (
     size_of,
     trees_of,
 )
-from shapetree.cli._model import Model as AnyModel
-from shapetree.cli._options import AsJson, Debug, Model, Quiet
+from shapetree.cli._load_model import Model as AnyModel
 from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Rule
 from shapetree.tree._digits import percent, rounded
+from shapetree.tree._evaluation import score_words
 from shapetree.tree._fitted import fitted_tree
-from shapetree.tree._forest import fitted_model
-from shapetree.tree._scores import score_words
+from shapetree.tree._fitted_forest import fitted_model
 from shapetree.tree._view import TreeView, view_of
 
 

@@ -1,4 +1,4 @@
-"""`shapetree predict` and `evaluate`: what a model says of a file, and how right that is."""
+"""`shapetree predict` and `evaluate`: predictions for a file, and how right they are."""
 
 from __future__ import annotations
 
@@ -19,20 +19,7 @@ import typer
 from shapetree import predict_parquet
 from shapetree._files import new_file
 from shapetree._predictions import free_name
-from shapetree.cli._compare import score_of_model, show_scores
-from shapetree.cli._console import Console, Misuse, Problem, class_counts, suggestion
-from shapetree.cli._model import (
-    evaluate_model,
-    is_in_parts,
-    open_parts,
-    read_model,
-    read_tree,
-    rows_for,
-    targets_for,
-    text_columns,
-    used_features,
-)
-from shapetree.cli._options import (
+from shapetree.cli._arguments import (
     STANDARD,
     AsJson,
     Data,
@@ -47,10 +34,24 @@ from shapetree.cli._options import (
     check_outputs,
     write_outputs,
 )
+from shapetree.cli._compare import score_of_model, show_scores
+from shapetree.cli._console import Console, Misuse, Problem, class_counts, suggestion
+from shapetree.cli._load_model import (
+    evaluate_model,
+    is_in_parts,
+    open_parts,
+    read_model,
+    read_tree,
+    rows_for,
+    targets_for,
+    text_columns,
+    used_features,
+)
 from shapetree.cli._reading import (
     GZIP_ENDING,
     FileTable,
     as_file,
+    give_memory_back,
     in_batches,
     read_file,
     read_local,
@@ -58,10 +59,10 @@ from shapetree.cli._reading import (
 from shapetree.data._sources import PARQUET_ENDINGS
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._digits import rounded
+from shapetree.tree._evaluation import HeldOut
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import fitted_model
-from shapetree.tree._scores import HeldOut
-from shapetree.tree._sure import UnseenLeaf
+from shapetree.tree._fitted_forest import fitted_model
+from shapetree.tree._intervals import UnseenLeaf
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_ENDINGS)
 # Rows that are written at a time.
@@ -141,6 +142,9 @@ def predict(
                 texts = text_columns(fitted)
                 table = replace(read_local(file, encoding, separator, texts, wanted), path=data)
                 rows = rows_for(fitted, table, console)
+            if table.separator is not None:
+                table = replace(table, columns={})  # a CSV file is read again while it is written
+                give_memory_back()
             predictions = estimator.predict(rows)
             if proba:
                 shares = estimator.predict_proba(rows)
@@ -309,8 +313,9 @@ def evaluate(
 ) -> None:
     """Score a model on the rows of a file that it was not fitted on.
 
-    Rows without a target are left out. Rows that the model was fitted on are recognised, and their
-    scores are not kept.
+    Rows without a target are left out. The rows that the model was fitted on are recognised if all
+    of them are there and no others but those of its test, and their scores are not kept. A part of
+    them is not recognised: see to it that rows are new.
 
     For example:
       shapetree evaluate model.json new.csv
@@ -339,16 +344,17 @@ def evaluate(
     if n_rows < table.n_rows:
         console.note(f"{table.n_rows - n_rows:,} rows without {name} are left out")
     scores = evaluate_model(estimator, rows[is_known], y[is_known])
-    where = f"On {n_rows:,} rows that no model has seen"
-    if isinstance(estimator, BaseShapeForest):
-        where = f"On the {n_rows:,} rows of {data.name}"  # which forests cannot recognise
-    elif isinstance(fitted, FittedTree):
+    where = f"On {n_rows:,} rows of {'standard input' if data == STANDARD else data.name}"
+    # Forests cannot recognise rows.
+    if isinstance(fitted, FittedTree) and not isinstance(estimator, BaseShapeForest):
         now = estimator._fitted.held_out
         if now is fitted.held_out:
             where = "On the training rows, which says little about new ones"
         elif now is not None and _are_train_and_test(fitted, now):
             estimator._fitted = fitted
             where = "On the rows of training and of the test, which says little about new ones"
+        else:
+            where += ", taken as unseen"
     show_scores([score_of_model(estimator, scores)], where, console)
     record = {"model": str(model), "data": str(data), "rows": n_rows, "scores": scores}
     if output is not None:

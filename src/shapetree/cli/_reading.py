@@ -24,8 +24,8 @@ from pyarrow import feather, parquet
 from pyarrow import json as arrow_json
 
 from shapetree._core.sampling import row_hashes
+from shapetree.cli._arguments import STANDARD
 from shapetree.cli._console import Misuse, Problem, listed
-from shapetree.cli._options import STANDARD
 from shapetree.data._sources import PARQUET_ENDINGS
 
 # First bytes of files that are often mistaken for CSV or Parquet.
@@ -150,7 +150,7 @@ def _ordinary_file(path: Path, folder: Path) -> Path:
 
 
 def _copied(stream: BinaryIO, path: Path, folder: Path) -> Path:
-    """A copy of a stream, unpacked if it is compressed, whose name tells its format."""
+    """A copy of a stream, unpacked if it is compressed, whose name has the ending of its format."""
     packed = folder / "packed"
     with open(packed, "wb") as file:
         shutil.copyfileobj(stream, file)

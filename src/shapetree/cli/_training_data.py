@@ -11,7 +11,7 @@ import pandas as pd
 from rich.table import Column as Heading
 from sklearn.model_selection import train_test_split
 
-from shapetree.cli._columns import (
+from shapetree.cli._column_types import (
     TWO_WAYS,
     Column,
     Kind,
@@ -39,7 +39,7 @@ class Task(StrEnum):
 
 @dataclass(frozen=True)
 class Choices:
-    """What was asked for about columns."""
+    """Options of the command about columns."""
 
     target: str
     task: Task
@@ -208,7 +208,7 @@ def _check_target(y: np.ndarray, target: Column, task: Task) -> None:
         )
 
 
-# --- what people should know ---
+# --- what is printed ---
 
 
 def _show_columns(columns: list[Column], target: Column, console: Console) -> None:
@@ -358,7 +358,7 @@ def _groups(groups: np.ndarray, n_test: int, seed: int) -> np.ndarray:
     names, sizes = np.unique(groups, return_counts=True)
     order = np.random.default_rng(seed).permutation(len(names))
     before = np.cumsum(sizes[order]) - sizes[order]
-    # The last group is taken if that is nearer to what was asked for.
+    # The last group is taken if that is nearer to the size of the test.
     return np.isin(groups, names[order][before + sizes[order] / 2 <= n_test])
 
 

@@ -17,17 +17,17 @@ from typing import Any, NamedTuple
 from distributed import CancelledError, Client, Future, TimeoutError, default_client
 from distributed.comm.core import CommClosedError
 
-from shapetree.dask._held import Change, Held, value_of
+from shapetree.dask._task_values import PartsChange, TaskValue, value_of
 from shapetree.data._map_join import Join, MappedParts, joined
 
-# Answers that are joined by one task, and how few are joined here: a task would take longer.
+# Answers that are joined by one task, and how few are joined in this process: a task takes longer.
 JOINED_TOGETHER = 16
 FEW = 4
 # Bytes of a message from which on it is sent once, as a task, and not with every task.
 MUCH = 50_000
 # Bytes that are sent at a time: Dask warns of large graphs.
 PIECE = 2_000_000
-# Seconds after which a fit that waits looks whether anybody works for it.
+# Seconds after which a fit that waits looks whether the cluster has workers.
 PATIENCE = 30.0
 
 
@@ -62,7 +62,7 @@ class Cluster:
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         # An error's traceback may keep futures alive: let go of all that the workers hold, and of
         # what they have not begun. Dask's own cancel would not do: it fails where one task waits
-        # for another that nobody else wants.
+        # for another that has no other dependents.
         self.release(list(self._live.values()))
         if isinstance(error, CancelledError | CommClosedError):
             raise RuntimeError(
@@ -75,13 +75,15 @@ class Cluster:
         """Have the workers compute what was delayed."""
         return self._note(self._client.compute(list(collections)))
 
-    def each(self, function: Callable[..., Any], *columns: Sequence[Any], **told: Any) -> Parts:
-        """Apply a function to every part; columns hold what is a part's, and the rest is told all.
+    def each(
+        self, function: Callable[..., Any], *columns: Sequence[Any], **shared: Any
+    ) -> ClusterParts:
+        """Apply a function to every part: columns hold a part's own arguments, others are shared.
 
         The results stay on the workers.
         """
         groups, *others = [[[own] for own in column] for column in columns]
-        return self.of_groups(function, groups, others, None, told)
+        return self.of_groups(function, groups, others, None, shared)
 
     def of_groups(
         self,
@@ -89,30 +91,30 @@ class Cluster:
         groups: Sequence[Any],
         columns: Sequence[Sequence[Any]],
         numbers: list[list[int]] | None,
-        told: dict[str, Any],
-    ) -> Parts:
+        shared: dict[str, Any],
+    ) -> ClusterParts:
         """The same for groups of parts, of which a task makes lists; they have some numbers.
 
         Without numbers, every group has a single part.
         """
         keys = keys_of(function, len(groups))
-        message = partial(function, **told), numbers is None
-        return Parts(self, self.map(_made, keys, message, groups, *columns), numbers)
+        message = partial(function, **shared), numbers is None
+        return ClusterParts(self, self.map(_made, keys, message, groups, *columns), numbers)
 
     def map(
-        self, task: Callable[..., Any], keys: list[str], told: Any, *columns: Sequence[Any]
+        self, task: Callable[..., Any], keys: list[str], shared: Any, *columns: Sequence[Any]
     ) -> list[Future[Any]]:
-        """Futures of a task of what all parts are told, and of what is a part's."""
+        """Futures of a task of what all parts share, and of what is a part's own."""
         # As a named argument of all tasks, Dask would make large values tasks by themselves, with
         # the argument's name as the key: two such values would be taken for the same.
-        messages = [self.message(told)] * len(keys)
+        messages = [self.message(shared)] * len(keys)
         return self._note(self._client.map(task, messages, *columns, key=keys, pure=False))
 
-    def message(self, value: Any) -> Held | Future[Any]:
+    def message(self, value: Any) -> TaskValue | Future[Any]:
         """A value to give to tasks; if it is large, the result of a task of its own."""
         sent = pickle.dumps(value, protocol=5)
         if len(sent) < MUCH:
-            return Held(value)
+            return TaskValue(value)
         name = f"shapetree-message-{uuid.uuid4().hex}"
         pieces = [
             self._client.submit(itself, sent[first : first + PIECE], key=f"{name}-{first}")
@@ -121,9 +123,9 @@ class Cluster:
         return self._client.submit(_whole, pieces, key=name)
 
     def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
-        """One result of many, joined on the workers some at a time, and brought here.
+        """One result of many, joined on the workers some at a time, and gathered.
 
-        A few are joined here, unless there is something to finish on a worker.
+        A few are joined in this process, unless there is something to finish on a worker.
         """
         if finish is None and len(futures) <= FEW:
             return joined(self.results(futures), join)
@@ -146,7 +148,7 @@ class Cluster:
         return made[-1]
 
     def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
-        """Results of all parts, brought here."""
+        """Results of all parts, gathered in this process."""
         self._wait_for(futures)
         return [value_of(each) for each in self._client.gather(list(futures))]
 
@@ -173,7 +175,7 @@ class Cluster:
         return [group for group in groups if group]
 
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
-        """Wait until tasks have ended; say so if nobody is there to do them."""
+        """Wait until tasks have ended; warn if there are no workers."""
         for future in futures:
             while not self._has_ended(future):
                 if not self._client.nthreads():
@@ -199,7 +201,7 @@ class Cluster:
         return list(futures)
 
     def release(self, futures: Sequence[Future[Any]]) -> None:
-        """Let the workers forget what nothing else needs."""
+        """Release futures, so that workers free results that nothing else needs."""
         with self._lock:
             live = [self._live.pop(future.key, None) for future in futures]
         for future in live:
@@ -207,7 +209,7 @@ class Cluster:
                 future.release()
 
 
-class Parts:
+class ClusterParts:
     """Something that the workers hold of every part; see `shapetree.data._map_join.Parts`.
 
     Parameters
@@ -236,10 +238,10 @@ class Parts:
     def __del__(self) -> None:
         self.cluster.release(self.futures)
 
-    def each(self, function: Callable[..., Any], *columns: Any, **told: Any) -> Parts:
+    def each(self, function: Callable[..., Any], *columns: Any, **shared: Any) -> ClusterParts:
         """Apply a function to what is held of every part, and to its own of some columns."""
         return self.cluster.of_groups(
-            function, self._groups, self._grouped(columns), self._numbers, told
+            function, self._groups, self._grouped(columns), self._numbers, shared
         )
 
     def ask(
@@ -258,13 +260,13 @@ class Parts:
         """Answers of every task's parts, before which these are changed."""
         groups, change = self._groups, None
         if self._changes:
-            change = Change(uuid.uuid4().hex, tuple(self._changes))
+            change = PartsChange(uuid.uuid4().hex, tuple(self._changes))
         message = of, join, change
         answers = self.cluster.map(
             _answered, keys_of(of, len(groups)), message, groups, *self._grouped(columns)
         )
         if change is not None:
-            # The tasks before make what these hold: nobody waits until one starts after the other.
+            # The tasks before make what these hold, so that these need not wait for each other.
             changed = self.cluster.map(_changed, keys_of(_changed, len(groups)), change, groups)
             self.cluster.release(self.futures)
             self.futures, self._changes = changed, []
@@ -280,7 +282,7 @@ class Parts:
         self._changes.append(make)
 
     def results(self) -> list[Any]:
-        """What is held of every part, brought here."""
+        """What is held of every part, gathered in this process."""
         return self.cluster.results(self.futures)
 
     def together(
@@ -288,8 +290,8 @@ class Parts:
         function: Callable[..., Any],
         *columns: Sequence[Any],
         must_be_level: bool = False,
-        **told: Any,
-    ) -> Parts:
+        **shared: Any,
+    ) -> ClusterParts:
         """Apply a function to what is held of every part, in one task for parts on one worker.
 
         A task takes Dask as long as a small part takes to answer. Parts stay where they are unless
@@ -299,7 +301,7 @@ class Parts:
         number_of = {future.key: number for number, future in enumerate(self.futures)}
         numbers = [[number_of[future.key] for future in group] for group in groups]
         grouped = [[[column[number] for number in its] for its in numbers] for column in columns]
-        return self.cluster.of_groups(function, groups, grouped, numbers, told)
+        return self.cluster.of_groups(function, groups, grouped, numbers, shared)
 
     @property
     def _groups(self) -> list[Any]:
@@ -317,7 +319,7 @@ class Parts:
 class PartsBeside(NamedTuple):
     """Parts, and columns that have something of each."""
 
-    parts: Parts
+    parts: ClusterParts
     columns: Sequence[Sequence[Any]]
 
     def ask(self, of: Callable[..., Any], join: Join, finish: Any = None) -> Any:
@@ -346,32 +348,32 @@ def itself(value: Any) -> Any:
     return value
 
 
-def _whole(pieces: list[bytes]) -> Held:
-    return Held(pickle.loads(b"".join(pieces)))
+def _whole(pieces: list[bytes]) -> TaskValue:
+    return TaskValue(pickle.loads(b"".join(pieces)))
 
 
-def _made(message: Held, group: Any, *columns: list[Any]) -> Held:
+def _made(message: TaskValue, group: Any, *columns: list[Any]) -> TaskValue:
     make, is_single = message.value
     made = [make(*own) for own in zip(value_of(group), *map(value_of, columns), strict=True)]
-    return Held(made[0] if is_single else made)
+    return TaskValue(made[0] if is_single else made)
 
 
-def _answered(message: Held, group: Any, *columns: list[Any]) -> Held:
+def _answered(message: TaskValue, group: Any, *columns: list[Any]) -> TaskValue:
     of, join, change = message.value
     if change is not None:
         group = group.changed(change)
     answers = [of(*own) for own in zip(value_of(group), *map(value_of, columns), strict=True)]
-    return Held(joined(answers, join))
+    return TaskValue(joined(answers, join))
 
 
-def _changed(message: Held, group: Held) -> Held:
+def _changed(message: TaskValue, group: TaskValue) -> TaskValue:
     return group.changed(message.value)
 
 
-def _joined(message: Held, parts: list[Any]) -> Held:
+def _joined(message: TaskValue, parts: list[Any]) -> TaskValue:
     join, finish = message.value
     answer = joined(value_of(parts), join)
-    return Held(answer if finish is None else finish(answer))
+    return TaskValue(answer if finish is None else finish(answer))
 
 
 def keys_of(function: Callable[..., Any], n: int) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree.dask._cluster import FEW, Cluster, Parts, itself
+from shapetree.dask._cluster import FEW, Cluster, ClusterParts, itself
 from shapetree.dask._lazy import LOOKING
 from shapetree.dask._tasks import (
     KeptRows,
@@ -78,7 +78,7 @@ from shapetree.fit._training_rows import (
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import hold_rows
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._naming import target_names
 from shapetree.tree._sketcher import SketchedRows
 
@@ -180,7 +180,7 @@ class DaskTable(Table):
 
     Attributes
     ----------
-    encoded : Parts
+    encoded : ClusterParts
         An `EncodedPart` of every part.
     lengths : int array of shape (n_parts,)
         Numbers of their rows.
@@ -193,7 +193,7 @@ class DaskTable(Table):
         Features whose own values splits read.
     """
 
-    encoded: Parts = field(kw_only=True)
+    encoded: ClusterParts = field(kw_only=True)
     lengths: np.ndarray = field(kw_only=True)
     has_classes: bool = field(kw_only=True)
     weighing: Weighing | None = None
@@ -238,7 +238,7 @@ class DaskTable(Table):
 
 
 def kept_of_parts(cluster: Cluster, kept: np.ndarray | None, lengths: np.ndarray) -> list[Any]:
-    """What a mask of all rows says of every part: a `KeptRows` each, as messages to workers."""
+    """A mask of all rows as a `KeptRows` for each part, as messages to workers."""
     firsts = np.cumsum([0, *lengths])
     if kept is None:
         return [KeptRows(None, int(first)) for first in firsts[:-1]]
@@ -269,8 +269,8 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     look = cluster.joined(looks.futures, join_looks)
     _check(look, parameters.objective)
     factors, found = None, look.found
-    told = {"reading": reading, "found": found}
-    encoded = cluster.each(encode_rows, *held, names, look.prints, **told)
+    about = {"reading": reading, "found": found}
+    encoded = cluster.each(encode_rows, *held, names, look.prints, **about)
     for each in held:
         cluster.release([future for future in each if future is not None])
     if parameters.class_weight is not None and found.classes is not None:
@@ -331,7 +331,7 @@ def _weighed(
 
 @dataclass(frozen=True, eq=False)
 class DaskTrainingRows(TrainingRows):
-    """Rows on workers: here, their targets and weights have no rows unless somebody needs them."""
+    """Rows on workers; their targets and weights are gathered in this process only on demand."""
 
     @property
     def _table(self) -> DaskTable:
@@ -343,7 +343,7 @@ class DaskTrainingRows(TrainingRows):
         return None if self.weights is None else self._table.weighing
 
     @cached_property
-    def far(self) -> Numbers:
+    def remote(self) -> Numbers:
         """Targets and weights of all rows."""
         parts = self._table.encoded.together(targets_and_evidence, weighing=self._weighing)
         return Numbers(parts, self.table.n_rows)
@@ -351,7 +351,7 @@ class DaskTrainingRows(TrainingRows):
     @property
     def total_weight(self) -> float:
         """Weight of all rows, or their number."""
-        return self.table.n_rows if self.weights is None else weight_of(self.far)
+        return self.table.n_rows if self.weights is None else weight_of(self.remote)
 
     @property
     def n_counted(self) -> int:
@@ -360,12 +360,12 @@ class DaskTrainingRows(TrainingRows):
         counted = None if weighing is None else weighing.n_counted
         return self.table.n_rows if counted is None else counted
 
-    def here(self) -> TrainingRows:
+    def gather(self) -> TrainingRows:
         """The same rows, with the targets and weights of all of them in this process."""
-        return self._here
+        return self._gathered
 
     @cached_property
-    def _here(self) -> TrainingRows:
+    def _gathered(self) -> TrainingRows:
         # What this process keeps of every row limits how many rows there can be.
         dtype = np.dtype(np.float64)
         if self.n_classes is not None:
@@ -379,7 +379,7 @@ class DaskTrainingRows(TrainingRows):
 
     def take(self, kept: np.ndarray) -> TrainingRows:
         """Keep the rows that a boolean mask marks."""
-        return self.here().take(kept)
+        return self.gather().take(kept)
 
 
 # --- bins ---
@@ -393,7 +393,7 @@ class DaskBins(BinnedTable):
     ----------
     table : DaskTable
         The rows that have bins.
-    parts : Parts
+    parts : ClusterParts
         Columns of bins, of every part.
     lengths : int array of shape (n_parts,)
     wanted : boolean array or None
@@ -401,7 +401,7 @@ class DaskBins(BinnedTable):
     """
 
     table: DaskTable = field(kw_only=True)
-    parts: Parts = field(kw_only=True)
+    parts: ClusterParts = field(kw_only=True)
     lengths: np.ndarray = field(kw_only=True)
     wanted: np.ndarray | None = None
 
@@ -422,7 +422,7 @@ def _nothing(features: tuple[FeatureBins, ...], n_rows: int) -> Columns:
 
 @bin_table.register
 def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> DaskBins:
-    """Bin rows on workers; a sample of all tells where bins begin and end."""
+    """Bin rows on workers; bounds of bins come from a sample of all."""
     encoded, kept = table.encoded, table.kept_rows
     if max_bins is None:
         features = encoded.ask(
@@ -435,12 +435,12 @@ def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> D
     weighing = None if weights is None else table.weighing
     samples = encoded.together(sample_of, kept, n_total=table.n_rows, weighing=weighing)
     found = _find_binnings(table, samples, max_bins)
-    # Workers need not wait until this process knows the bins, too.
+    # Workers need not wait until this process has the bins, too.
     bins = encoded.each(bin_part, kept, [found] * len(encoded))
     return _bins(table, join_binnings(encoded.cluster.results(found)).features, bins)
 
 
-def _find_binnings(table: DaskTable, samples: Parts, max_bins: int) -> list[Any]:
+def _find_binnings(table: DaskTable, samples: ClusterParts, max_bins: int) -> list[Any]:
     """Where bins begin and end; a few workers find those of some features each."""
     n_features = len(table.features)
     ends = np.linspace(0, n_features, min(len(samples), FEW, n_features) + 1).astype(int).tolist()
@@ -460,7 +460,7 @@ def _find_binnings(table: DaskTable, samples: Parts, max_bins: int) -> list[Any]
     ]
 
 
-def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: Parts) -> DaskBins:
+def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: ClusterParts) -> DaskBins:
     lengths = table.lengths
     if table.kept is not None:
         firsts = np.cumsum([0, *lengths])[:-1]
@@ -474,9 +474,9 @@ def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: Parts) -> 
 def _(
     binned: DaskBins, table: DaskTable, goal: Goal, n_threads: int, coarse: DaskBins | None
 ) -> JoinedRows:
-    """Rows on workers, ready to be asked."""
-    nobody = [None] * len(binned.parts)
-    others: Any = nobody
+    """A holder of rows on workers."""
+    no_columns = [None] * len(binned.parts)
+    others: Any = no_columns
     if coarse is not None and coarse.parts is not binned.parts:
         others = coarse.parts.futures
     # Every part has its own rows; here, what was agreed for all is enough.
@@ -509,12 +509,15 @@ def _unit_of_one(table: DaskTable, goal: Goal) -> float | None:
 
 
 @hashes_of_rows.register
-def _(binned: DaskBins, targets: Any, weights: Any, told: TargetCodes) -> np.ndarray:
+def _(binned: DaskBins, targets: Any, weights: Any, target_codes: TargetCodes) -> np.ndarray:
     """A hash of each row's bins."""
     assert binned.wanted is None
     table = binned.table
     rows = table.encoded.futures, table.kept_rows
-    about: dict[str, Any] = {"told": told, "weighing": None if weights is None else table.weighing}
+    about: dict[str, Any] = {
+        "target_codes": target_codes,
+        "weighing": None if weights is None else table.weighing,
+    }
     profiles = partial(profiles_of_part, features=binned.features, **about)
     codes = codes_of_categories(binned.parts.ask(profiles, join_profiles, columns=rows))
     keys_of = partial(keys_of_part, codes=codes, **about)

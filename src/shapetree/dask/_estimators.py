@@ -24,7 +24,7 @@ from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Explanation
 from shapetree.fit import fit_path, fit_tree
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -46,7 +46,7 @@ class WithClient(Model):
     client: Client | None
 
     def _write(self, fitted: FittedTree | FittedForest, path: PathLike | None) -> str:
-        # Whoever reads the model needs no client.
+        # A model file is read without a client.
         return self.to_local()._write(fitted, path)
 
     def __sklearn_clone__(self) -> Self:

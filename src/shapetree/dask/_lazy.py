@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# A Dask frame works out what it holds when it is asked. Before Python 3.12, cached properties have
+# A Dask frame finds out what it holds on demand. Before Python 3.12, cached properties have
 # locks that two threads can take in opposite orders, each of them waiting for the other for ever:
 # let one fit at a time look at its collections.
 LOOKING = threading.RLock()
@@ -32,7 +32,7 @@ def refuse_lazy(X: Any, method: str) -> None:
 def lazily(
     model: Any, method: str, X: Any, dtype: Any, names: str | list[str], of_output: int = 0
 ) -> Any:
-    """What a model's method says of every part of X.
+    """The result of a model's method for every part of X.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def _of_frame(predict: Predict, X: Any) -> Any:
 
 @dataclass(frozen=True)
 class Predict:
-    """What a model says of a part; see `lazily`."""
+    """The result for one part; see `lazily`."""
 
     model: Any
     method: str
@@ -79,7 +79,7 @@ class Predict:
     of_output: int
 
     def of_nothing(self) -> np.ndarray:
-        """What it says of a part without rows."""
+        """The result for a part without rows."""
         return np.empty((0,) if isinstance(self.names, str) else (0, len(self.names)), self.dtype)
 
     def __call__(self, X: Any) -> Any:

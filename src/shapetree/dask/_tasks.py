@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.row_hashes import hash_rows, keys_of_columns
+from shapetree._core.sampling import hash_rows, keys_of_columns
 from shapetree.data._binning import (
     BinnedTable,
     Binning,
@@ -102,7 +102,7 @@ def look_at_part(X: Any, y: Any, weights: Any, part: str, reading: Reading, name
 
 
 def fingerprint_of(*given: Any) -> Fingerprint:
-    """What tells a part's rows if they are read again: X, y and weights, which may be None."""
+    """The fingerprint of a part's rows: of X, y and weights, which may be None."""
     found, columns = Fingerprint(), list[tuple[Hashable, Values]]()
     for name, table in zip((None, "y", "sample_weight"), given, strict=True):
         if isinstance(table, np.ndarray):
@@ -433,7 +433,7 @@ def hold_part(
     needed: tuple[int, ...],
     unit_of_one: float | None,
 ) -> PartOfRows:
-    """A part's rows, ready to be asked.
+    """A holder of a part's rows.
 
     Parameters
     ----------
@@ -484,13 +484,15 @@ def profiles_of_part(
     part: EncodedPart,
     kept: KeptRows,
     features: tuple[FeatureBins, ...],
-    told: TargetCodes,
+    target_codes: TargetCodes,
     weighing: Weighing | None,
 ) -> dict[int, np.ndarray]:
     """What categories hold, summed over a part's rows."""
     counts = _counts_of(part, kept, weighing)
     times = times_of(counts, counts is not None)
-    return profiles_of_categories(binned, features, told.hashes(_targets_of(part, kept)), times)
+    return profiles_of_categories(
+        binned, features, target_codes.hashes(_targets_of(part, kept)), times
+    )
 
 
 def join_profiles(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
@@ -503,13 +505,13 @@ def keys_of_part(
     part: EncodedPart,
     kept: KeptRows,
     codes: dict[int, np.ndarray],
-    told: TargetCodes,
+    target_codes: TargetCodes,
     weighing: Weighing | None,
 ) -> np.ndarray:
-    """What tells columns apart, summed over a part's rows."""
+    """Keys that tell columns apart, summed over a part's rows."""
     counts = _counts_of(part, kept, weighing)
     times = times_of(counts, counts is not None)
-    targets = told.hashes(_targets_of(part, kept))
+    targets = target_codes.hashes(_targets_of(part, kept))
     return np.asarray(keys_of_columns(recoded(binned, codes), targets, times))
 
 

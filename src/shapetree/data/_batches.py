@@ -22,7 +22,7 @@ from shapetree.data._sources import (
     FragmentPart,
     ParquetPart,
     SourcePart,
-    TablePart,
+    TableSource,
     check_pyarrow,
     is_hive_partitioned,
     parquet_files,
@@ -380,7 +380,7 @@ def from_batches(
         )
     source = batches if callable(batches) else lambda: batches
     return Batches(
-        lambda: (TablePart(table, number) for number, table in enumerate(source())),
+        lambda: (TableSource(table, number) for number, table in enumerate(source())),
         target, weight, columns, memory, isinstance(batches, Sequence),
     )  # fmt: skip
 

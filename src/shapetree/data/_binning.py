@@ -20,7 +20,7 @@ from shapetree.data._table import FeatureInfo, Table, count_taken
 
 # Rows that bins are made from at most; larger tables give a sample.
 MAX_BINNED_ROWS = 200_000
-# Bins of an ordered feature where nobody asks for another number: with missing ones, they fill a
+# Default number of bins of an ordered feature: with missing ones, they fill a
 # byte.
 MAX_BINS = 255
 # Copies of columns may take this many bytes, or this share of the table.

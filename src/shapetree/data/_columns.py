@@ -70,14 +70,14 @@ def kind_of_column(values: Values, name: str) -> ColumnKind:
 
 
 def has_categorical_dtype(values: Values, name: str) -> bool:
-    """Whether a column is one of categories unless the user says otherwise."""
+    """Whether a column is categorical by default."""
     return kind_of_column(values, name) in (ColumnKind.BOOLEAN, ColumnKind.TEXT)
 
 
 def are_whole(numbers: Array) -> bool:
     """Whether all numbers that are known are whole, whatever type they have; no if none is."""
     is_any_known = False
-    # The first few nearly always tell, and the rest needs little memory at a time.
+    # The first few nearly always suffice, and the rest needs little memory at a time.
     starts = [0, *range(64, len(numbers), 1 << 16), len(numbers)]
     for first, last in pairwise(starts):
         known = numbers[first:last]
@@ -167,7 +167,7 @@ def read_numbers(values: Values, name: str, advice: str) -> Array:
         held = NOT_NUMBERS[kind]
         raise ValueError(f"Column {name!r} holds {held} where numbers are expected. {advice}")
     if isinstance(values, nw.Series):
-        values = _series_to_numpy(values)
+        values = series_to_numpy(values)
     if values.dtype.kind == "O":
         return _objects_to_floats(values)
     # float32 wherever it is exact: half the memory to read.
@@ -175,7 +175,7 @@ def read_numbers(values: Values, name: str, advice: str) -> Array:
     return np.require(values, dtype, ["ALIGNED"])
 
 
-def check_digits(values: Values, name: str) -> None:
+def check_digits(values: Values, what: str, advice: str) -> None:
     """Refuse whole numbers with more digits than a float has."""
     if isinstance(values, nw.Series):
         if not values.dtype.is_integer() or len(values) == 0:
@@ -196,10 +196,8 @@ def check_digits(values: Values, name: str) -> None:
     if rounded is not None:
         shown = rounded if abs(rounded) < 10**30 else "one of more than 30 digits"
         raise ValueError(
-            f"Column {name!r} holds whole numbers of so many digits that a float would round them, "
-            f"such as {shown}. If they identify rows, leave the column out; if they name groups, "
-            "make it text or list it in categorical_features; otherwise divide it or subtract a "
-            "constant."
+            f"{what} holds whole numbers of so many digits that a float would round them, such as "
+            f"{shown}. {advice}"
         )
 
 
@@ -211,7 +209,7 @@ def _is_float(whole: int) -> bool:
         return False
 
 
-def _series_to_numpy(series: nw.Series[Any]) -> Array:
+def series_to_numpy(series: nw.Series[Any]) -> Array:
     if series.dtype.is_decimal() or isinstance(series.dtype, nw.Int128 | nw.UInt128):
         series = series.cast(nw.Float64)  # NumPy has no such type
     return series.to_numpy()
@@ -228,7 +226,7 @@ def _objects_to_floats(values: Array) -> Array:
 
 
 def read_dates(values: Values, name: str) -> tuple[Array, DateKind]:
-    """Read a column of dates as seconds since 1970, and tell what kind of dates they are."""
+    """Read a column of dates as seconds since 1970, and find what kind of dates they are."""
     if isinstance(values, nw.Series):
         is_zoned = getattr(values.dtype, "time_zone", None) is not None
         moments = values.cast(nw.Datetime("us")) if isinstance(values.dtype, nw.Date) else values
@@ -255,7 +253,7 @@ def factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
     """Give each row's position in a list of levels, in which None or -1 stand for missing."""
     kind = kind_of_column(values, name)
     if isinstance(values, nw.Series) and (values.dtype.is_float() or values.dtype.is_decimal()):
-        values = _series_to_numpy(values)
+        values = series_to_numpy(values)
     if isinstance(values, nw.Series) and len(values) <= FEW_ROWS:
         codes, levels = _factorize_objects(values.to_list())
     elif isinstance(values, nw.Series):

@@ -1,4 +1,4 @@
-"""What tells whether rows that are read again are the same, in the same order."""
+"""Fingerprints: whether rows that are read again are the same, in the same order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from shapetree._core.sampling import row_hashes
-from shapetree.data._columns import Values, factorize
+from shapetree.data._columns import Values, factorize, series_to_numpy
 from shapetree.data._missing import is_missing_type
 
 # Of a column that is not read whole, so many rows are at first, and one of so many after that.
@@ -77,8 +77,10 @@ def _sum_of(values: Values, rows: np.ndarray) -> int:
 def _bits_of(values: Values) -> np.ndarray:
     """A number of 64 bits for each value; equal ones of equal values, whatever their type."""
     if isinstance(values, nw.Series):
-        if values.dtype.is_numeric() or isinstance(values.dtype, nw.Boolean):
+        if isinstance(values.dtype, nw.Boolean):
             values = values.cast(nw.Float64).to_numpy()
+        elif values.dtype.is_numeric():
+            values = series_to_numpy(values)
         elif len(values) > FIRST_ROWS and isinstance(values.dtype, nw.String | nw.Categorical):
             codes, levels = factorize(values, "")
             return np.array([*map(_hash_of, levels), 0], dtype=np.int64)[codes]

@@ -13,6 +13,7 @@ import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
+from shapetree.data._columns import check_digits
 from shapetree.data._missing import is_missing, is_missing_type
 from shapetree.data._open import refuse_lazy
 
@@ -51,7 +52,13 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
         refuse_lazy(y, "y")
         if has_classes:
             _check_labels(y)
-        y = _checked(_as_plain(y) if has_classes else y, None if has_classes else np.float64)
+            y = _checked(_as_plain(y), None)
+        else:
+            numbers = _checked(y, np.float64)
+            series = nw.from_native(y, series_only=True, pass_through=True)
+            whole = series if isinstance(series, nw.Series) else np.asarray(y).ravel()
+            check_digits(whole, "y", "Divide it or subtract a constant.")
+            y = numbers
     if y.ndim == 1:
         y = y[:, None]
     if y.ndim != 2 or y.shape[1] == 0:

@@ -1,6 +1,6 @@
 """Parts of the rows, and the one way to ask them: a function of a part, and a way to join answers.
 
-Whoever holds rows (this process, files, a cluster) holds a list of parts. A question is a function
+A holder of rows (this process, files, a cluster) is a list of parts. A question is a function
 that is applied to each part where it is, and a function that makes one answer of several. Answers
 are sums on exact grids, least and greatest values, or samples that are chosen by hashes of rows'
 numbers, so that the answer for all rows is the same, bit for bit, however they are divided.
@@ -11,19 +11,20 @@ and what is below. A cluster may repeat them if a worker is lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
 Join = Callable[..., Any]
 Finish = Callable[..., Any]
+Result = TypeVar("Result")
 
 
 class Parts(Protocol):
-    """A list of parts, wherever they are."""
+    """A list of parts: in this process, in files or on a cluster."""
 
     def ask(self, of: Callable[..., Any], join: Join, finish: Finish | None = None) -> Any:
         """One answer of all parts.
@@ -81,7 +82,7 @@ class LocalParts:
 
 @dataclass(frozen=True)
 class MappedParts:
-    """What a function makes of parts, wherever they are; see `Parts.map`."""
+    """What a function makes of parts; see `Parts.map`."""
 
     parts: Parts
     make: Callable[..., Any]
@@ -117,6 +118,10 @@ class Question(NamedTuple):
     finish: Finish | None = None
 
 
+# A computation that yields questions, is sent the answers, and returns a result.
+Inquiry: TypeAlias = Generator[Question, Any, Result]
+
+
 @dataclass(frozen=True)
 class Questions:
     """Several questions as one."""
@@ -147,6 +152,37 @@ class Questions:
         if len(self.questions) == 1:
             return [parts.ask(*self.questions[0])]
         return list(parts.ask(self, self.join, self.finish))
+
+
+def run_inquiries(
+    inquiries: Sequence[Inquiry[Result]], parts: Parts, n_at_once: int = 1
+) -> list[Result]:
+    """Results of inquiries, which do not depend on each other.
+
+    Parameters
+    ----------
+    inquiries : sequence of generators
+    parts : Parts
+        What is asked.
+    n_at_once : int
+        Inquiries that go on in turns: the questions that they yield in a turn are asked as one.
+    """
+    results: list[Result] = []
+    for first in range(0, len(inquiries), n_at_once):
+        some = inquiries[first : first + n_at_once]
+        found: dict[int, Result] = {}
+        answers: dict[int, Any] = dict.fromkeys(range(len(some)))
+        while answers:
+            questions: dict[int, Question] = {}
+            for number, answer in answers.items():
+                try:
+                    questions[number] = some[number].send(answer)
+                except StopIteration as end:
+                    found[number] = end.value
+            told = Questions(tuple(questions.values())).ask(parts) if questions else []
+            answers = dict(zip(questions, told, strict=True))
+        results += [found[number] for number in range(len(some))]
+    return results
 
 
 # --- ways to join ---

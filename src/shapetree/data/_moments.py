@@ -111,7 +111,7 @@ def read_moment(text: str) -> float:
 
 
 def readable_threshold(threshold: float, low: float, high: float) -> float:
-    """A threshold from `low` to below `high` that is told in few digits: just before a moment.
+    """A threshold from `low` to below `high` that is written in few digits: just before a moment.
 
     The moment is a midnight if there is one between the two, else a full hour, minute or second; of
     several the nearest to the threshold.

@@ -157,7 +157,7 @@ def _pandas_column(column: Any) -> Values:
         return np.asarray(column.to_numpy())
     if len(column) <= FEW_ROWS and (column.dtype.type is str or hasattr(column.dtype, "tz")):
         values = column.tolist()
-        # Without any text or date, the type alone tells what the column is.
+        # Without any text or date, the type alone decides what the column is.
         if any(isinstance(value, str) or has_zone(value) for value in values):
             return np.array(values, dtype=object)
     return _unwrap(nw.from_native(column, series_only=True))

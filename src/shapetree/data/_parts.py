@@ -54,7 +54,7 @@ class Reading:
 
 
 class SeenFeature(NamedTuple):
-    """What a part says about a feature.
+    """Description of a feature in a part.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ def _is_blank(info: FeatureInfo, column: np.ndarray | None) -> bool:
     if info.categories is not None:
         return not info.categories
     assert column is not None
-    # The first few rows nearly always tell.
+    # The first few rows nearly always suffice.
     return bool(np.isnan(column[:64]).all() and np.isnan(column).all())
 
 
@@ -288,7 +288,7 @@ def join_samples(parts: Sequence[PartSample]) -> PartSample:
 
 
 def join_distinct(parts: Sequence[list[np.ndarray | None]]) -> list[np.ndarray | None]:
-    """Distinct values of every feature in all parts; None where no part tells any."""
+    """Distinct values of every feature in all parts; None where no part has any."""
     each = ([own for own in of_parts if own is not None] for of_parts in zip(*parts, strict=True))
     return [np.unique(np.concatenate(told)) if told else None for told in each]
 
@@ -320,7 +320,7 @@ def read_part_targets(
 def distinct_classes(targets: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Distinct classes of each output, sorted, and the number of each row's class."""
     with warnings.catch_warnings():
-        # A part may be too small to tell classes from numbers.
+        # A part may be too small to distinguish classes from numbers.
         warnings.simplefilter("ignore", UserWarning)
         return find_classes(targets)
 

@@ -1,4 +1,4 @@
-"""Samples of rows, chosen by a hash of the row's number: the same wherever the rows live."""
+"""Samples of rows, chosen by a hash of the row's number: the same for any partition of the rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def sampled(first_row: int, n_rows: int, n_total: int, size: int, n_threads: int
     first_row, n_rows : int
         The rows to choose from: those numbered first_row .. first_row + n_rows - 1 of all.
     n_total : int
-        Number of all rows, wherever they are.
+        Number of all rows, remote ones included.
     size : int
         Rows to choose of all. How many it really are varies by about its square root.
     n_threads : int

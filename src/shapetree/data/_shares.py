@@ -56,7 +56,7 @@ class ClassShares:
            [0.  , 1.  ]])
     """
 
-    # By which labels are told from shares, where shares are not taken.
+    # By which labels are distinguished from shares, where shares are not taken.
     __class_shares__ = True
 
     def __init__(self, shares: Any, classes: Any = None, name: str | None = None) -> None:
@@ -114,7 +114,7 @@ class ClassShares:
         return self.values.argmax(axis=1).astype(np.int32)[:, None]
 
     def among(self, known: np.ndarray) -> ClassShares:
-        """The same shares with a column for each of the classes that a tree knows."""
+        """The same shares with a column for each of the classes of a tree."""
         places = {label: place for place, label in enumerate(known.tolist())}
         unseen = [label for label in self.classes.tolist() if label not in places]
         if unseen:

@@ -110,7 +110,7 @@ class FragmentPart(SourcePart):
         return self.path or f"part {self.number}"
 
     def types(self) -> dict[str, str]:
-        """Names and types of its columns, those that its path tells among them."""
+        """Names and types of its columns, those of its path among them."""
         import pyarrow.dataset as ds
 
         own = _types(self.fragment.physical_schema)
@@ -135,7 +135,7 @@ class FragmentPart(SourcePart):
 
 
 @dataclass(frozen=True)
-class TablePart(SourcePart):
+class TableSource(SourcePart):
     """A table in memory, or one that is made when it is needed."""
 
     table: Any

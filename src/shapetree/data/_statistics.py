@@ -1,4 +1,4 @@
-"""What several nodes know of their rows, as arrays."""
+"""Statistics of the rows of several nodes, as arrays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shapetree._core.criterion import NodeStatistics
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What nodes know of their rows; entry i is a `NodeStatistics`.
+    """Statistics of the rows of nodes; entry i is a `NodeStatistics`.
 
     Attributes
     ----------

@@ -10,8 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from tqdm.auto import tqdm
 
-from shapetree._core.column_ranges import extents
-from shapetree._core.columns import Columns
+from shapetree._core.columns import Columns, extents
 from shapetree._core.sampling import row_hashes
 from shapetree.data._batches import Batches
 from shapetree.data._binning import (
@@ -49,7 +48,7 @@ from shapetree.data._table import FeatureInfo, Table, TablePart, read_table, sti
 
 @dataclass(frozen=True, eq=False)
 class StoredTable(Table):
-    """A table whose values are in parts; its columns are None unless they are asked for.
+    """A table whose values are in parts; its columns are None unless they are needed.
 
     Attributes
     ----------
@@ -137,7 +136,7 @@ class StoredTable(Table):
                 bar.update(len(data))
 
     def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> Parts:
-        """Parts of the rows, read as they are asked; see `Table`."""
+        """Parts of the rows, read on demand; see `Table`."""
         return LocalParts(
             TablePart(
                 batch, first, None if counts is None else counts[first : first + batch.n_rows]
@@ -361,7 +360,7 @@ def read_labels(batches: Batches, has_classes: bool) -> tuple[np.ndarray, np.nda
 def _bin_stored(
     table: StoredTable, weights: np.ndarray | None, max_bins: int | None, n_threads: int
 ) -> BinnedTable:
-    """Bin rows in parts: a sample tells where bins begin and end, and one pass fills them."""
+    """Bin rows in parts: bounds of bins come from a sample, and one pass fills them."""
     if max_bins is None:
         return _bin_every_value(table)
     ordered = [j for j, info in enumerate(table.features) if not info.is_categorical]

@@ -6,7 +6,7 @@ or machines add them up get the same bits. The unit is agreed from a bound on th
 anything is summed.
 
 What is agreed follows from greatest values and sums, so that no process has to see all rows at
-once: `Numbers` are wherever they are, and are only asked for these.
+once: `Numbers` may be local or remote, and are only asked for these.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Pair = tuple[np.ndarray, np.ndarray | None]
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers of rows, wherever these are, and what they are weighed by.
+    """Numbers of rows, local or remote, and what they are weighed by.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def bound_of_sum(values: np.ndarray, weights: np.ndarray | None = None) -> float
 
 
 def bound_of(numbers: Numbers) -> float:
-    """The same, of numbers wherever they are."""
+    """The same, of numbers that may be remote."""
     largest, heaviest = numbers.ask(_greatest_and_heaviest, greatest).tolist()
     if heaviest == 0.0 or not 0.0 < largest < np.inf:
         return 0.0 if heaviest == 0.0 else float(largest)
@@ -213,7 +213,7 @@ def find_evidence(weights: np.ndarray, importance: np.ndarray | None = None) -> 
 
 
 def evidence_of(rows: Numbers) -> WeightScaling:
-    """The same for rows wherever they are; their numbers are weights, and weighed by importance."""
+    """The same for rows that may be remote: numbers are weights, and weighed by importance."""
     has_importance, has_fractions = rows.ask(_importance_and_fractions, greatest).tolist()
     given = rows.map(weights_alone)
     are_counts = not has_fractions and bound_of(given) <= MAX_COUNT
@@ -322,7 +322,7 @@ def exact_mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 
 
 def mean_of(numbers: Numbers) -> np.ndarray:
-    """The same, of numbers wherever they are."""
+    """The same, of numbers that may be remote."""
     unit = exact_unit(bound_of(numbers))
     sums = numbers.ask(partial(_sums_and_weight, unit), add)
     return np.asarray(sums[:-1] / sums[-1])

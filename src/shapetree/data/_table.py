@@ -45,6 +45,11 @@ LEAST_TO_WARN = 10
 # of the values are named.
 MOST_ODD = 0.2
 N_ODD_NAMED = 3
+# What to do about whole numbers that a float would round.
+FOR_ROUNDED = (
+    "If they identify rows, leave the column out; if they name groups, make it text or list it in "
+    "categorical_features; otherwise divide it or subtract a constant."
+)
 
 
 def count_taken(kept: Array) -> int:
@@ -294,7 +299,7 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
             columns.append(seconds)
         else:
             if kind_of_column(values, name) is ColumnKind.NUMBER:
-                check_digits(values, name)
+                check_digits(values, f"Column {name!r}", FOR_ROUNDED)
             numbers = read_numbers(values, name, advice)
             features.append(FeatureInfo(name, is_whole=are_whole(numbers)))
             columns.append(numbers)
@@ -310,7 +315,7 @@ def odd_texts(texts: Sequence[str], are_numbers: Sequence[bool]) -> list[str]:
 def _warn_of_odd_texts(info: FeatureInfo, codes: Array) -> None:
     """Say which texts make categories of a column that otherwise holds numbers."""
     texts = [level for level in info.categories or () if isinstance(level, str)]
-    # The first few of many nearly always tell that a column holds text.
+    # The first few of many nearly always show that a column holds text.
     if len(texts) < LEAST_TO_WARN or not any(map(_is_number, texts[:100])):
         return
     are_numbers = [_is_number(text) for text in texts]
@@ -498,7 +503,7 @@ def _warn_of_new(
 
 
 def _asked_categorical(categorical_features: Any, source: OpenTable) -> list[bool] | None:
-    """Whether each column is categorical, as asked for; None leaves it to the dtypes."""
+    """Whether each column is categorical, by the parameter; None leaves it to the dtypes."""
     n_features = len(source.names)
     if categorical_features is None:
         return [False] * n_features

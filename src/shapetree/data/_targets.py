@@ -1,4 +1,4 @@
-"""Targets and weights → what a row adds to a histogram, and what a node says of its rows."""
+"""Targets and weights → what a row adds to a histogram, and what a node predicts for its rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PRICES = {
     "numbers": Prices(6.0, 8.0),
 }
 MAX_SHARE_OF_LEAF = 0.01
-# Fewest rows of a leaf by default: a value seen once or twice tells nothing,
+# Fewest rows of a leaf by default: a value seen once or twice is no evidence,
 # and among numbers a few outliers look like a pattern.
 LEAST_ROWS_OF_CLASSES, LEAST_ROWS_OF_NUMBERS = 3, 5
 
@@ -120,10 +120,10 @@ class Goal(ABC):
     counts: np.ndarray | None = None
     _n_counted: int | None = None
 
-    def __init__(self, weights: np.ndarray | None, far: Numbers | None) -> None:
+    def __init__(self, weights: np.ndarray | None, remote: Numbers | None) -> None:
         self.weights = weights
-        if far is not None:
-            self.total_weight = float(far.n_rows) if weights is None else weight_of(far)
+        if remote is not None:
+            self.total_weight = float(remote.n_rows) if weights is None else weight_of(remote)
 
     @cached_property
     def total_weight(self) -> float:
@@ -147,7 +147,7 @@ class Goal(ABC):
         ----------
         counts : array of shape (n_rows,) or None
         n_counted : int
-            How many rows all of them count as, wherever they are.
+            How many rows all of them count as, remote ones included.
         """
         goal = self if counts is None else self.of(self._given_targets, self.weights, counts)
         goal._n_counted = n_counted
@@ -230,8 +230,8 @@ class ClassGoal(Goal):
     criterion : {"auto", "gini", "entropy"}
         What growth lowers. "auto" is entropy, for wrong predictions, too: with many classes and
         few leaves, Gini takes one class at a time.
-    far : Numbers, optional
-        Classes and weights of all rows, if these are elsewhere.
+    remote : Numbers, optional
+        Classes and weights of all rows, if these are remote.
 
     Attributes
     ----------
@@ -252,9 +252,9 @@ class ClassGoal(Goal):
         weights: np.ndarray | None,
         objective: str = "log_loss",
         criterion: str = "auto",
-        far: Numbers | None = None,
+        remote: Numbers | None = None,
     ) -> None:
-        super().__init__(weights, far)
+        super().__init__(weights, remote)
         if criterion == "auto":
             criterion = "entropy"
         self.objective = objective
@@ -263,7 +263,7 @@ class ClassGoal(Goal):
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
         self._take_targets(labels)
-        rows = far or local_numbers(labels, weights)
+        rows = remote or local_numbers(labels, weights)
         each = rows.ask(partial(_weights_of_classes, max(n_classes)), add)
         self.totals = np.concatenate([line[:n] for line, n in zip(each, n_classes, strict=True)])
         entropy = Criterion("entropy", n_classes)
@@ -324,17 +324,17 @@ class RegressionGoal(Goal):
     ----------
     y : array of shape (n_rows, n_outputs)
     weights : array of shape (n_rows,) or None
-    far : Numbers, optional
-        Targets and weights of all rows, if these are elsewhere.
+    remote : Numbers, optional
+        Targets and weights of all rows, if these are remote.
     """
 
     many_rows = MANY_ROWS
 
     def __init__(
-        self, y: np.ndarray, weights: np.ndarray | None, far: Numbers | None = None
+        self, y: np.ndarray, weights: np.ndarray | None, remote: Numbers | None = None
     ) -> None:
-        super().__init__(weights, far)
-        rows = far or local_numbers(np.ascontiguousarray(y), weights)
+        super().__init__(weights, remote)
+        rows = remote or local_numbers(np.ascontiguousarray(y), weights)
         largest = _power_of_two(float(rows.ask(_greatest, greatest).max()))
         shares = rows.map(partial(_divided, largest))
         mean = mean_of(shares)
@@ -346,7 +346,7 @@ class RegressionGoal(Goal):
         self.unit = exact_unit(bound_of(standardised))
         weight = float(rows.n_rows) if weights is None else weight_of(rows)
         self.prices = affordable(PRICES["numbers"], weight)
-        if far is not None:
+        if remote is not None:
             on_a_grid = standardised.map(partial(_on_grid, self.unit))
             self.greatest = on_a_grid.ask(_greatest, greatest)
             self.spread_unit = self._spread_unit(on_a_grid)
@@ -403,7 +403,7 @@ class RegressionGoal(Goal):
         return self._scale * (self._centre + centres)
 
     def are_small(self, largest: np.ndarray) -> np.ndarray:
-        """Which nodes have rows that are too small for the grid of all rows to tell their mean.
+        """Which nodes have rows too small for an exact mean on the grid of all rows.
 
         The greatest absolute value of each output is given, (n_nodes, n_outputs).
         """
@@ -456,9 +456,9 @@ class MeanGoal(RegressionGoal):
     is_absolute = False
 
     def __init__(
-        self, y: np.ndarray, weights: np.ndarray | None, far: Numbers | None = None
+        self, y: np.ndarray, weights: np.ndarray | None, remote: Numbers | None = None
     ) -> None:
-        super().__init__(y, weights, far)
+        super().__init__(y, weights, remote)
         n_outputs = y.shape[1]
         limits = np.finfo(np.float64)
         self.impurity_scale = float(np.clip(self._scale * self._scale, limits.tiny, limits.max))
@@ -510,7 +510,7 @@ def _power_of_two(number: float) -> float:
     return 2.0 ** min(round(np.log2(number)), 1023) if number > 0 else 1.0
 
 
-# --- statistics of rows, wherever they are ---
+# --- statistics of rows, local or remote ---
 
 
 def _weights_of_classes(

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shapetree._core.column_ranges import deviations, extents
+from shapetree._core.columns import deviations, extents
 from shapetree._threads import threads_for
 from shapetree.data._sampling import SCALE_ROWS, sampled
 from shapetree.data._table import Table, TablePart
 
 
-class Values(NamedTuple):
+class FeatureValues(NamedTuple):
     """Values of some features in a part of the rows.
 
     Attributes
@@ -45,15 +45,15 @@ class Values(NamedTuple):
 
 def values_of(
     table: Table, features: Sequence[int], counts: np.ndarray | None, n_threads: int = 1
-) -> Values:
+) -> FeatureValues:
     """How the values of features are spread over rows, each of which may count as several."""
     found = table.known_values(features)
     if found is not None:
         least, greatest, rows, sample = found
         times = np.ones(len(rows)) if counts is None else counts[rows].astype(np.float64)
-        return Values(least, greatest, rows, sample, times)
+        return FeatureValues(least, greatest, rows, sample, times)
     of = partial(_values_of_part, features, table.n_rows, n_threads)
-    joined: Values = table.parts(features, counts).ask(of, _join_values)
+    joined: FeatureValues = table.parts(features, counts).ask(of, _join_values)
     return joined
 
 
@@ -62,7 +62,7 @@ def _values_of_part(
     n_total: int,
     n_threads: int,
     part: TablePart,
-) -> Values:
+) -> FeatureValues:
     table, first_row, counts = part
     rows = sampled(first_row, table.n_rows, n_total, SCALE_ROWS, n_threads)
     taken = slice(None) if len(rows) == table.n_rows else rows - first_row
@@ -74,12 +74,12 @@ def _values_of_part(
     threads = threads_for(table.n_rows * len(features), n_threads)
     least, greatest = extents(table.values, np.array(features, dtype=np.int32), threads)
     times = np.ones(len(rows)) if counts is None else counts[taken].astype(np.float64)
-    return Values(least, greatest, rows, sample, times)
+    return FeatureValues(least, greatest, rows, sample, times)
 
 
-def _join_values(parts: Sequence[Values]) -> Values:
+def _join_values(parts: Sequence[FeatureValues]) -> FeatureValues:
     least, greatest, rows, samples, counts = zip(*parts, strict=True)
-    return Values(
+    return FeatureValues(
         np.fmin.reduce(least),
         np.fmax.reduce(greatest),
         np.concatenate(rows),

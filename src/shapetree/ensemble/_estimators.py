@@ -15,7 +15,6 @@ from sklearn.base import RegressorMixin, _fit_context, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from shapetree._base import BaseShapeTree
 from shapetree._estimators import ScoresShares, ShapeTreeClassifier, ShapeTreeRegressor
@@ -30,7 +29,7 @@ from shapetree.ensemble._forest import ForestOptions, draw_rows, fit_forest
 from shapetree.ensemble._out_of_bag import permuted_scores, predict_left_out
 from shapetree.fit import SearchOptions
 from shapetree.refine import Shrinkage
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._predictor import paths_to
 
 Shared = BaseShapeTree._parameter_constraints
@@ -248,13 +247,8 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
     def _written_parameters(self) -> dict[str, Any]:
         return super()._written_parameters() | {"oob_score": bool(self.oob_score)}
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_fitted" in vars(self)
-
     def __fitted_forest__(self) -> FittedForest:
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # which says so in scikit-learn's words
-        return self._fitted
+        return self._checked()
 
     # --- rows that trees have not seen ---
 
@@ -301,7 +295,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
 
     @staticmethod
     def _named(said: np.ndarray, classes: tuple[np.ndarray, ...] | None) -> np.ndarray:
-        """Predictions as users know them."""
+        """Predictions as labels or numbers, in the shape of `y`."""
         if classes is not None:
             said = np.stack([labels[said[:, i]] for i, labels in enumerate(classes)], axis=1)
         return said[:, 0] if said.shape[1] == 1 else said
@@ -388,24 +382,6 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         return [self._tree()._with(fitted.fitted_tree(i)) for i in range(len(fitted.trees))]
 
     @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        return self.__fitted_forest__().n_outputs
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features."""
-        return len(self.__fitted_forest__().features)
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the features, if the columns had names that are all strings."""
-        fitted = self.__fitted_forest__()
-        if not fitted.has_names:
-            raise AttributeError("the forest was fitted without feature names")
-        return np.array(fitted.feature_names, dtype=object)
-
-    @property
     def feature_importances_(self) -> np.ndarray:
         """Each feature's share of the impurity that splits remove, the mean of all trees."""
         return self.__fitted_forest__().importances()
@@ -462,18 +438,9 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         return np.concatenate([np.empty((0, *fitted.trees[0].value.shape[1:])), *each])
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict each row by the mean of what the trees say; `apply` says what `X` may be."""
+        """Predict each row by the mean of the trees' predictions; for `X` see `apply`."""
         mean = self._mean(X)
         return self._named(self._decide(mean), self.__fitted_forest__().classes)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags
 
 
 @with_parameters

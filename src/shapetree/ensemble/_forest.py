@@ -11,7 +11,7 @@ import numpy as np
 
 from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
-from shapetree.fit._growth import grow, grown_together, hold, pair_tools
+from shapetree.fit._growth import grow, grown_together, hold, pair_frames
 from shapetree.fit._parameters import Parameters, candidate_options, read_pairs
 from shapetree.fit._training_rows import TrainingRows, bin_rows, summary_of_values, training_rows
 from shapetree.grow._feature_draw import FeatureDraw
@@ -21,7 +21,7 @@ from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._naming import Names, target_names
 from shapetree.tree._sketch import edges_of_targets
 
@@ -157,7 +157,7 @@ def draw_rows(
     n_drawn = options.n_drawn(rows)
     pairs = read_pairs(rows.table, parameters)
     binned = bin_rows(rows, parameters, pairs)
-    return Draws(replace(binned, rows=binned.rows.here()), n_drawn, seed), pairs
+    return Draws(replace(binned, rows=binned.rows.gather()), n_drawn, seed), pairs
 
 
 def _check_alike(before: FittedForest, rows: TrainingRows) -> None:
@@ -191,9 +191,11 @@ def _grow(
     features = binned.binned.features
     order = feature_order(hold(draws.binned, parameters))
     n_drawn = options.n_features_drawn(len(features))
-    has_pairs = len(pairs.pairs) > 0
-    one = replace(parameters, n_threads=1) if has_pairs else parameters
-    every = hold(binned, one, goal)
+    one, n_at_once, every = parameters, 1, hold(binned, parameters, goal)
+    if len(numbers) >= parameters.n_threads > 1 and not every.is_far:
+        # One thread works in Python while another sums and searches.
+        one, n_at_once = replace(parameters, n_threads=1), parameters.n_threads
+        every = hold(binned, one, goal)
 
     def grow_together(some: Sequence[int]) -> list[TreeArrays]:
         each = [draws.of_tree(number) for number in some]
@@ -204,8 +206,9 @@ def _grow(
             draw = FeatureDraw(len(features), n_drawn, seeds)
         own = [replace(one, random_state=its.of_search) for its in each]
         seeds = np.array([candidate_options(goal, its).seed for its in own])
-        tools = pair_tools(held, own[0], pairs)
-        grown = grow(held, tools, own[0], progress.of_test(), order, Trees(seeds - seeds[0], draw))
+        frames = pair_frames(held, pairs, len(some))
+        together, silent = Trees(seeds - seeds[0], draw), progress.of_test()
+        grown = grow(held, frames, own[0], silent, order, together, lays_out=True)
         trees = []
         for root in range(len(some)):
             tree = shrink(grown.arrays(features, goal.impurity_scale, root), options.shrinkage)
@@ -215,9 +218,7 @@ def _grow(
             progress.tested()
         return trees
 
-    # Trees have their own weights of pairs, so they grow alone; where rows are far, one by one.
-    parts = [[i] for i in numbers] if has_pairs else grown_together(numbers, draws.n_in_tree)
+    parts = grown_together(numbers, draws.n_in_tree, n_at_once)
     jobs = [partial(grow_together, some) for some in parts]
-    n_at_once = 1 if every.is_far else parameters.n_threads if has_pairs else 1
     grown = run_together(jobs, n_at_once, progress.stop)
     return goal.criterion_name, [tree for trees in grown for tree in trees]

@@ -11,7 +11,7 @@ import numpy as np
 from shapetree.data._stored import StoredTable
 from shapetree.data._table import Table
 from shapetree.ensemble._draws import Draws
-from shapetree.tree._forest import FittedForest, parts_of
+from shapetree.tree._fitted_forest import FittedForest, parts_of
 
 
 def predict_left_out(

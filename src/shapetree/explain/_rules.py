@@ -17,7 +17,7 @@ from shapetree.explain._conditions import (
     segment_condition,
 )
 from shapetree.tree._digits import percent, rounded
-from shapetree.tree._sure import Sure, UnseenLeaf
+from shapetree.tree._intervals import Sure, UnseenLeaf
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import SAME_SHARE, is_joined, n_rows_words, outcome_words, printable
 

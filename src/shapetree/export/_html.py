@@ -22,11 +22,11 @@ from shapetree.data._columns import Level
 from shapetree.data._names import is_index
 from shapetree.data._table import FeatureInfo
 from shapetree.drawing._palette import NUMBERS, branch_colour, class_colour
-from shapetree.drawing._planes import Map, check_swap, map_of
+from shapetree.drawing._plane_map import Map, MapAxis, check_swap, map_of
 from shapetree.drawing._scales import check_scale, drawn_density, scale_of, target_scale
-from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.export._page_words import outcome_data, shape_words
 from shapetree.export._shapes import Json, codes_of
+from shapetree.tree._evaluation import score_words
 from shapetree.tree._fitted import (
     FittedTree,
     HoldsModel,
@@ -34,10 +34,8 @@ from shapetree.tree._fitted import (
     fitted_tree,
     rows_for_tree,
 )
-from shapetree.tree._forest import FittedForest, fitted_model
-from shapetree.tree._plane import PlaneAxis
+from shapetree.tree._fitted_forest import FittedForest, fitted_model
 from shapetree.tree._predictor import leaves_of
-from shapetree.tree._scores import score_words
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import category_name
@@ -202,7 +200,7 @@ def _agreement_words(said: np.ndarray, mean: np.ndarray, has_classes: bool) -> s
 
 
 def page_data(view: TreeView, trained: TreeView, title: str, scale: str, swap: bool) -> Json:
-    """Everything that the page shows; sentences speak of the training rows."""
+    """Everything that the page shows; sentences are about the training rows."""
     return {
         "title": title,
         "classes": None if view.classes is None else [str(label) for label in view.classes[0]],
@@ -262,7 +260,7 @@ def _feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
 
 
 def _category_value(category: Level) -> str | bool | float | None:
-    """A category as a value that JSON knows."""
+    """A category as a value of JSON."""
     return category if isinstance(category, str | bool) else _finite(category)
 
 
@@ -377,12 +375,10 @@ def _in_plane(points: Sequence[Sequence[float]]) -> list[list[float]]:
     return [[round(value, PLACE_DECIMALS) for value in point] for point in points]
 
 
-def _axis(axis: PlaneAxis, feature: FeatureInfo) -> Json:
+def _axis(axis: MapAxis, feature: FeatureInfo) -> Json:
     limits = {"low": axis.low, "high": axis.high}
     if axis.categories is None:
-        marks = round_numbers(axis.low, axis.high, MAX_TICKS)
-        places = [share_of(mark, axis.low, axis.high) for mark in marks]
-        return limits | {"ticks": _labels(list(zip(places, distinct(marks), strict=True)))}
+        return limits | {"ticks": _labels(axis.ticks(MAX_TICKS)), "bends": _in_plane(axis.bends)}
     return limits | {"codes": codes_of(axis.categories, feature)}
 
 

@@ -126,7 +126,7 @@ def _classes(classes: tuple[tuple[Any, ...], ...]) -> list[list[Any]]:
 
 
 def _value(value: Any) -> str | bool | int | float:
-    """A label or a category, if JavaScript knows it."""
+    """A label or a category, if JavaScript has such values."""
     if not isinstance(value, str | bool | int | float):
         raise TypeError(
             f"classes must be text, numbers or bools to be written as JavaScript, got {value!r}"

@@ -55,7 +55,7 @@ class ForkLists:
 
 
 @dataclass(frozen=True)
-class Values:
+class ValuePlaces:
     """Where tests find the values of a feature, counted from 1.
 
     Attributes
@@ -73,28 +73,28 @@ class Values:
     finite: int
 
 
-def values_of(features: Sequence[FeatureInfo]) -> dict[str, Values]:
+def values_of(features: Sequence[FeatureInfo]) -> dict[str, ValuePlaces]:
     """Where values are: first 0, then for each feature its plain value, for numbers two others."""
     found, n = {}, ZERO
     for feature in features:
         if feature.is_categorical:
-            found[feature.name] = Values(n + 1, n + 1, n + 1)
+            found[feature.name] = ValuePlaces(n + 1, n + 1, n + 1)
             n += 1
         else:
-            found[feature.name] = Values(n + 1, n + 2, n + 3)
+            found[feature.name] = ValuePlaces(n + 1, n + 2, n + 3)
             n += 3
     return found
 
 
 def fork_lists(
-    view: TreeView, values: Mapping[str, Values], outcome: Callable[[NodeView], str]
+    view: TreeView, values: Mapping[str, ValuePlaces], outcome: Callable[[NodeView], str]
 ) -> ForkLists:
     """The tests of a tree.
 
     Parameters
     ----------
     view : TreeView
-    values : mapping of features' names to Values
+    values : mapping of features' names to ValuePlaces
     outcome : callable
         What a leaf says.
     """
@@ -123,7 +123,7 @@ def fork_lists(
 def _add(
     tests: ForkLists,
     node: NodeView,
-    values: Mapping[str, Values],
+    values: Mapping[str, ValuePlaces],
     follow: Callable[[int], Decision],
     depth_of: dict[int, int],
 ) -> int:

@@ -543,7 +543,7 @@ class _Level:
         self._pairs = [node for node in nodes if len(node.features) == 2]
         self._n_values = 2 if self._pairs else 1
         self._weights = {node.number: oblique_weights(node) for node in self._pairs}
-        # Rows that are elsewhere, in leaves, get some line; what they find there is ignored.
+        # Rows that are in a leaf already get any line; its result is ignored.
         limits = [graph.constant(number, np.int64) for number in (self._first, self._last)]
         nearest = graph.add("Clip", graph.vector(at, np.int64), *limits)
         self._line = graph.add("Sub", nearest, limits[0])

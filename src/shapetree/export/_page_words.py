@@ -1,4 +1,4 @@
-"""What the page says of a node, in the library's own words.
+"""Texts about a node that the page shows, in the library's own words.
 
 The page puts numbers into words only where a visitor makes new ones, by typing in a row.
 """
@@ -26,7 +26,7 @@ from shapetree.tree._words import (
 
 
 def outcome_data(view: TreeView, node: NodeView, trained: TreeView) -> Json:
-    """What a node predicts; sentences on single rows speak of the training rows."""
+    """What a node predicts; sentences on single rows are about the training rows."""
     counted = trained.nodes[node.number]
     words = {
         "outcome": outcome_words(view, node, is_brief=True),

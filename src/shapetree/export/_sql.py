@@ -37,7 +37,7 @@ MAX_WIDTH = 90
 # Databases limit how deep expressions are, which "a OR b OR c OR …" is, too.
 MAX_ALTERNATIVES = 50
 # DuckDB plans for seconds where there are thousands of conditions or categories. Trees with more of
-# them than this, which nobody reads, are written as lists.
+# them than this are written as lists, which are not made to be read.
 MAX_CONDITIONS = 1000
 # Sums of more terms are deeper than SQLite and DuckDB allow.
 MAX_TREES = 900
@@ -232,7 +232,7 @@ class _Writer:
     # --- outcomes ---
 
     def output(self, model: ModelView, output: str) -> str:
-        """What is asked for."""
+        """The expressions of the output."""
         if output == "leaf":
             texts = [
                 self._expression(view, lambda leaf: str(leaf.number)) for view in model.trees()

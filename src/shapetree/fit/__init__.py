@@ -2,16 +2,16 @@
 
 from shapetree.fit._fit import fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree.fit._identifiers import IdentifierWarning
+from shapetree.fit._measure_stability import find_stability
 from shapetree.fit._parameters import Parameters
 from shapetree.fit._search_options import SearchOptions
-from shapetree.fit._stability import find_stability
-from shapetree.fit._teaching import Told
+from shapetree.fit._teaching import TeacherPredictions
 
 __all__ = [
     "IdentifierWarning",
     "Parameters",
     "SearchOptions",
-    "Told",
+    "TeacherPredictions",
     "find_stability",
     "fit_path",
     "fit_tree",

@@ -22,7 +22,7 @@ from shapetree.fit._folds import Folds, folds_of
 from shapetree.fit._learning import learn
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.fit._scores import Score
-from shapetree.fit._teaching import Lesson, learn_taught
+from shapetree.fit._teaching import SoftTargets, learn_taught
 from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
@@ -75,11 +75,11 @@ class Test:
 def folds_to_choose_by(
     binned: BinnedRows, parameters: Parameters, groups: np.ndarray | None
 ) -> Folds | None:
-    """Folds of the rows, all of which are here; None if there is nothing to choose."""
+    """Folds of the rows, all of which are in this process; None if there is nothing to choose."""
     if isinstance(parameters.strength, Real) and len(parameters.shrinkages) == 1:
         return None
     # Folds are made of all rows' targets and weights.
-    here = replace(binned, rows=binned.rows.here())
+    here = replace(binned, rows=binned.rows.gather())
     return folds_of(here, parameters.cv, groups, _seed_of(parameters))
 
 
@@ -95,7 +95,7 @@ def trials_of(parameters: Parameters) -> list[Trial]:
 def choose(
     binned: BinnedRows, parameters: Parameters, pairs: PairOptions, folds: Folds | None
 ) -> Choice:
-    """The strength and the shrinkage asked for, or those that are best on rows held out."""
+    """The strength and the shrinkage of the parameters, or those that are best on rows held out."""
     if folds is None:
         return Choice(parameters, parameters.shrinkages[0])
     with TestProgress(parameters.verbose, binned.rows.table.n_rows) as progress:
@@ -127,7 +127,7 @@ class CrossValidation:
         progress: TestProgress,
     ) -> None:
         self._parameters = parameters
-        self._binned = binned = replace(binned, rows=binned.rows.here())
+        self._binned = binned = replace(binned, rows=binned.rows.gather())
         self._pairs = pairs
         self._progress = progress
         self.folds = folds
@@ -144,14 +144,14 @@ class CrossValidation:
         tests = {trial: found[i * n : (i + 1) * n] for i, trial in enumerate(trials)}
         return Record(tests, self.folds)
 
-    def trees(self, trials: Sequence[Trial], lesson: Lesson | None) -> list[TreeArrays]:
+    def trees(self, trials: Sequence[Trial], soft_targets: SoftTargets | None) -> list[TreeArrays]:
         """Trees of all rows, as they are when nothing has to be chosen."""
         seed, owns_bins = self._parameters.random_state, False
         jobs = []
         for trial in trials:
-            goes = lesson is not None and lesson.goes_with(trial.strength)
-            told = seed, self._binned, owns_bins, lesson if goes else None
-            jobs.append(partial(self._fit, trial, *told))
+            goes = soft_targets is not None and soft_targets.goes_with(trial.strength)
+            arguments = seed, self._binned, owns_bins, soft_targets if goes else None
+            jobs.append(partial(self._fit, trial, *arguments))
         return self._run(jobs)
 
     def _run(self, jobs: Sequence[Callable[[int], Result]]) -> list[Result]:
@@ -166,12 +166,14 @@ class CrossValidation:
         seed: Any,
         binned: BinnedRows,
         owns_bins: bool,
-        lesson: Lesson | None,
+        soft_targets: SoftTargets | None,
         n_threads: int,
     ) -> TreeArrays:
         parameters = replace(trial.of(self._parameters), random_state=seed, n_threads=n_threads)
         about = binned, parameters, self._pairs, self._progress.of_test()
-        outcome = learn(*about, owns_bins) if lesson is None else learn_taught(*about, lesson)
+        outcome = (
+            learn(*about, owns_bins) if soft_targets is None else learn_taught(*about, soft_targets)
+        )
         self._progress.tested()
         return outcome.tree
 

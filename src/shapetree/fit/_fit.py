@@ -21,18 +21,18 @@ from shapetree.fit._cross_validation import (
     folds_to_choose_by,
     trials_of,
 )
-from shapetree.fit._growth import hold, pair_tools
+from shapetree.fit._growth import hold, pair_frames, pair_tools
 from shapetree.fit._identifiers import warn_of_identifiers
 from shapetree.fit._learning import Outcome, learn
 from shapetree.fit._parameters import Parameters, path_of, read_pairs, refine_options
 from shapetree.fit._resamples import Evidence, n_resamples_of, nearest_split, resample
 from shapetree.fit._single_leaf import why_single_leaf
 from shapetree.fit._teaching import (
-    Lesson,
+    SoftTargets,
     learn_taught,
-    lesson_of_estimator,
-    lesson_of_resamples,
     shrinkage_of_taught,
+    soft_targets_of_estimator,
+    soft_targets_of_resamples,
 )
 from shapetree.fit._training_rows import (
     BinnedRows,
@@ -60,8 +60,8 @@ from shapetree.refine import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitting import fitting_bins
 from shapetree.tree._naming import Names, target_names
+from shapetree.tree._rebinning import fitting_bins
 from shapetree.tree._sketch import TreeSketches
 from shapetree.tree._sketcher import sketch_tree
 
@@ -86,13 +86,13 @@ def fit_tree(
     """
     rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
     row_groups = read_groups(X, groups, rows)
-    lesson = _lesson_of_estimator(rows, parameters)
-    # Rows that are elsewhere know their targets' names.
+    soft_targets = _soft_targets_of_estimator(rows, parameters)
+    # Remote rows come with the names of their targets.
     names = Names(targets=getattr(X, "target_names", None) or target_names(y))
     pairs = read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = bin_rows(rows, parameters, pairs)
-    learnt = learn_rows(binned, parameters, pairs, row_groups, lesson)
+    learnt = learn_rows(binned, parameters, pairs, row_groups, soft_targets)
     outcome, choice = learnt.outcome, learnt.choice
     why = None
     if outcome.tree.node_count == 1:
@@ -140,7 +140,7 @@ def learn_rows(
     parameters: Parameters,
     pairs: PairOptions,
     groups: np.ndarray | None,
-    lesson: Lesson | None,
+    soft_targets: SoftTargets | None,
 ) -> Learnt:
     """Learn a tree from binned rows, and before that what the parameters leave to them.
 
@@ -151,7 +151,7 @@ def learn_rows(
     parameters : Parameters
     pairs : PairOptions
     groups : array of shape (n_rows,) or None
-    lesson : Lesson or None
+    soft_targets : SoftTargets or None
         What the user's own teacher teaches.
     """
     rows, has_classes = binned.rows, binned.rows.classes is not None
@@ -160,22 +160,24 @@ def learn_rows(
     evidence = None if resamples is None else resamples.evidence
     if evidence is None or evidence.is_convincing:
         choice = choose(binned, parameters, pairs, folds)
-        lesson = lesson or lesson_of_resamples(resamples, rows, parameters, pairs)
-        if lesson is not None and not lesson.goes_with(float(choice.parameters.strength)):
-            lesson = None
+        soft_targets = soft_targets or soft_targets_of_resamples(resamples, rows, parameters, pairs)
+        if soft_targets is not None and not soft_targets.goes_with(
+            float(choice.parameters.strength)
+        ):
+            soft_targets = None
     else:
         # Nothing is to be learnt, however strong penalties are.
         strongest = max(path_of(parameters.strength))
         shape = replace(parameters, strength=strongest, max_depth=0)
-        choice, lesson = Choice(shape, parameters.shrinkages[0]), None
+        choice, soft_targets = Choice(shape, parameters.shrinkages[0]), None
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        if lesson is None:
+        if soft_targets is None:
             outcome = learn(binned, choice.parameters, pairs, progress, owns_bins=True)
         else:
-            outcome = learn_taught(binned, choice.parameters, pairs, progress, lesson)
-            told = choice.shrinkage, lesson, has_classes
-            choice = replace(choice, shrinkage=shrinkage_of_taught(parameters, *told))
-    return Learnt(outcome, choice, evidence, 0.0 if lesson is None else lesson.share)
+            outcome = learn_taught(binned, choice.parameters, pairs, progress, soft_targets)
+            about = choice.shrinkage, soft_targets, has_classes
+            choice = replace(choice, shrinkage=shrinkage_of_taught(parameters, *about))
+    return Learnt(outcome, choice, evidence, 0.0 if soft_targets is None else soft_targets.share)
 
 
 def rows_to_fit(
@@ -186,11 +188,11 @@ def rows_to_fit(
     return rows.in_memory() if n_resamples_of(rows, parameters) > 0 else rows
 
 
-def _lesson_of_estimator(rows: TrainingRows, parameters: Parameters) -> Lesson | None:
+def _soft_targets_of_estimator(rows: TrainingRows, parameters: Parameters) -> SoftTargets | None:
     """What the user's own teacher teaches; None without one."""
     if parameters.teacher is None or isinstance(parameters.teacher, str):
         return None
-    return lesson_of_estimator(parameters.teacher, rows)
+    return soft_targets_of_estimator(parameters.teacher, rows)
 
 
 def refine_fitted(
@@ -227,7 +229,7 @@ def refine_fitted(
             fitted.tree,
             held,
             refine_options(goal, parameters),
-            pair_tools(held, parameters, pairs),
+            pair_tools(pair_frames(held, pairs), goal, parameters),
             progress.sweep,
             owns_bins=True,
             order=feature_order(held),
@@ -262,21 +264,21 @@ def fit_path(
         parameters = replace(parameters, strength=PATH)
     rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
     row_groups = read_groups(X, groups, rows)
-    lesson = _lesson_of_estimator(rows, parameters)
+    soft_targets = _soft_targets_of_estimator(rows, parameters)
     pairs = read_pairs(rows.table, parameters)
     binned = bin_rows(rows, parameters, pairs)
     folds = folds_to_choose_by(binned, parameters, row_groups)
     assert folds is not None
     resamples = resample(binned, parameters, pairs, row_groups)
-    lesson = lesson or lesson_of_resamples(resamples, rows, parameters, pairs)
+    soft_targets = soft_targets or soft_targets_of_resamples(resamples, rows, parameters, pairs)
     if resamples is not None and not resamples.evidence.is_convincing:
-        parameters, lesson = replace(parameters, max_depth=0), None
+        parameters, soft_targets = replace(parameters, max_depth=0), None
     strengths = path_of(parameters.strength)
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
         validation = CrossValidation(binned, parameters, pairs, folds, progress)
         record = validation.test(trials_of(parameters))
         trials = [record.best(strength) for strength in strengths]
-        trees = validation.trees(trials, lesson)
+        trees = validation.trees(trials, soft_targets)
     scores, errors = np.array([record.score(trial) for trial in trials]).T
     return {
         "strength": np.array(strengths),

@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from shapetree._core.columns import Columns
-from shapetree._core.row_hashes import hash_rows, hash_targets, keys_of_columns
-from shapetree._core.sampling import row_hashes
+from shapetree._core.sampling import hash_rows, hash_targets, keys_of_columns, row_hashes
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
 
@@ -22,7 +21,7 @@ from shapetree.fit._training_rows import BinnedRows, TrainingRows
 HEAVY_ROWS, HEAVY_SHARE = 15, 1 / 32
 
 
-# Folds unless the user says otherwise: more where rows are few, and fits take no time.
+# Default numbers of folds: more where rows are few, and fits take no time.
 N_FOLDS, N_FOLDS_OF_MANY_ROWS, MANY_ROWS = 5, 3, 1_000
 
 
@@ -50,7 +49,7 @@ class Folds(Sequence[tuple[np.ndarray, np.ndarray]]):
 
 
 def folds_of(rows: BinnedRows, cv: Any, groups: np.ndarray | None, seed: int) -> Folds:
-    """Folds of binned rows, all of which are here, as the parameter `cv` says."""
+    """Folds of binned rows, all in this process, as the parameter `cv` says."""
     about = rows.rows
     n_rows = about.table.n_rows
     weights = np.ones(n_rows) if about.weights is None else about.weights
@@ -77,10 +76,10 @@ def folds_of(rows: BinnedRows, cv: Any, groups: np.ndarray | None, seed: int) ->
 
 
 def contents_of(rows: BinnedRows) -> np.ndarray:
-    """A hash of what each row holds; all targets are here."""
+    """A hash of what each row holds; all targets are in this process."""
     about = rows.rows
-    told = TargetCodes.of(about.targets, about.counts, about.classes is not None)
-    return hashes_of_rows(rows.binned, about.targets, about.counts, told)
+    target_codes = TargetCodes.of(about.targets, about.counts, about.classes is not None)
+    return hashes_of_rows(rows.binned, about.targets, about.counts, target_codes)
 
 
 def _split_by(
@@ -199,7 +198,7 @@ class TargetCodes:
 
 @singledispatch
 def hashes_of_rows(
-    binned: BinnedTable, targets: np.ndarray, weights: np.ndarray | None, told: TargetCodes
+    binned: BinnedTable, targets: np.ndarray, weights: np.ndarray | None, target_codes: TargetCodes
 ) -> np.ndarray:
     """A hash of each row's bins, the same for rows that are repeated and for weights that say so.
 
@@ -211,9 +210,9 @@ def hashes_of_rows(
     binned : BinnedTable
     targets : array of shape (n_rows, n_outputs)
     weights : array of shape (n_rows,) or None
-    told : TargetCodes
+    target_codes : TargetCodes
     """
-    own, times = told.hashes(targets), times_of(weights, weights_are_counts(weights))
+    own, times = target_codes.hashes(targets), times_of(weights, weights_are_counts(weights))
     profiles = profiles_of_categories(binned.columns, binned.features, own, times)
     columns = recoded(binned.columns, codes_of_categories(profiles))
     return hash_rows(columns, keys_of_columns(columns, own, times))

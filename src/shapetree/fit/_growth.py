@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from shapetree.data._map_join import Inquiry
 from shapetree.data._targets import Goal
 from shapetree.fit._parameters import Parameters, candidate_options, limits_of
 from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import ONE_TREE, Grower, Trees
-from shapetree.grow._local import hold_rows
+from shapetree.grow._local import hold_rows, rows_of_node
 from shapetree.grow._nodes import GrownTree
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
@@ -27,24 +29,28 @@ BYTES_TOGETHER, BYTES_PER_ROW = 2**26, 32
 
 def grow(
     rows: HeldRows,
-    pairs: PairTools | None,
+    frames: Sequence[PairFrame],
     parameters: Parameters,
     progress: Progress,
     order: np.ndarray | None = None,
     trees: Trees = ONE_TREE,
+    lays_out: bool = False,
 ) -> GrownTree:
     """Grow a tree, or several together, on binned rows.
 
     Parameters
     ----------
     rows : HeldRows
-    pairs : PairTools or None
+    frames : sequence of PairFrame
+        Those of `pair_frames`.
     parameters : Parameters
     progress : Progress
     order : array, optional
         Which of equally good features comes first, for all trees or for each.
     trees : Trees, optional
         What tells several trees from each other; by default there is one.
+    lays_out : bool
+        Whether splits on single features are kept as shape functions alone, in less memory.
     """
     features, goal = rows.binned.features, rows.goal
     options = candidate_options(goal, parameters)
@@ -52,31 +58,48 @@ def grow(
         rows,
         goal,
         CandidateSearch(features, goal, options, order),
-        None if pairs is None else PairSearch(pairs[0], goal, pairs[1]),
+        [PairSearch(frame, goal, options) for frame in frames],
         parameters.max_bins is None,
         limits_of(goal, parameters),
         progress,
         trees,
+        features if lays_out and not frames else None,
     ).grow()
 
 
-def grown_together(trees: Sequence[Any], n_rows: int) -> list[Sequence[Any]]:
-    """Trees by those that grow together, if each has so many rows."""
-    size = max(1, BYTES_TOGETHER // (BYTES_PER_ROW * max(n_rows, 1)))
-    return [trees[first : first + size] for first in range(0, len(trees), size)]
+def grown_together(trees: Sequence[Any], n_rows: int, n_at_once: int = 1) -> list[Sequence[Any]]:
+    """Trees by those that grow together, if each has so many rows, in parts of about one size.
+
+    So many parts are at work at once.
+    """
+    size = max(1, BYTES_TOGETHER // (n_at_once * BYTES_PER_ROW * max(n_rows, 1)))
+    n_parts = n_at_once * -(-len(trees) // (n_at_once * size))
+    ends = [len(trees) * part // max(n_parts, 1) for part in range(n_parts + 1)]
+    return [trees[first:last] for first, last in pairwise(ends) if first < last]
 
 
 def hold(binned_rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:
-    """The rows, ready to be asked; for another goal than their own, if one is given."""
+    """A holder of the rows; for another goal than their own, if one is given."""
     rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
     goal = rows.goal(parameters) if goal is None else goal
     return hold_rows(binned, rows.table, goal, parameters.n_threads, coarse)
 
 
-def pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) -> PairTools | None:
-    """How pairs are searched; None if no pair may interact."""
+def pair_frames(rows: HeldRows, options: PairOptions, n_trees: int = 1) -> list[PairFrame]:
+    """What searches for pairs know of the features, for each tree; none if no pair may interact."""
     if len(options.pairs) == 0:
-        return None
-    weights = rows.goal.weights_behind(rows.at(0, rows.n_rows).histogram())
-    frame = PairFrame(rows.coarse.features, weights, options)
-    return frame, candidate_options(rows.goal, parameters)
+        return []
+    histograms = rows.run([_histogram_of(rows, root) for root in range(n_trees)])
+    weights = map(rows.goal.weights_behind, histograms)
+    return [PairFrame(rows.coarse.features, each, options) for each in weights]
+
+
+def pair_tools(frames: Sequence[PairFrame], goal: Goal, parameters: Parameters) -> PairTools | None:
+    """How refinement searches pairs; None if no pair may interact."""
+    return (frames[0], candidate_options(goal, parameters)) if frames else None
+
+
+def _histogram_of(rows: HeldRows, root: int) -> Inquiry[np.ndarray]:
+    """Sums of a root's rows by the bins that pairs are screened with."""
+    own = yield from rows_of_node(rows.goal, root, rows.n_rows)
+    return (yield from own.histogram())

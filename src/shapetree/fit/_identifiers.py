@@ -33,7 +33,7 @@ MIN_DENSITY, MAX_NUMBERS, MIN_NUMBERS_OF = 0.9, 5, 5
 MAX_CLASSES = 50
 # Whole numbers are counted, not sorted, if their range is at most so many times their number.
 MAX_COUNTED = 4
-# Rows that nearly always tell whether a column holds whole numbers.
+# First rows that are looked at to see whether a column holds whole numbers.
 N_FIRST = 64
 # Share of the targets' squares below which their variance is rounding.
 ROUNDING = 1e-12
@@ -144,7 +144,7 @@ class _Targets:
 
 
 class _Column:
-    """The first rows of a numeric column, and what is asked of them more than once."""
+    """The first rows of a numeric column, with properties that are needed more than once."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
@@ -297,6 +297,9 @@ def _distinct_rows(columns: Sequence[np.ndarray | None]) -> np.ndarray:
     for column in known:
         hashes = (hashes ^ column.view(np.uint64)) * HASH_FACTOR
         hashes ^= hashes >> np.uint64(29)
+    ordered = np.sort(hashes)
+    if (ordered[1:] != ordered[:-1]).all():  # as nearly always
+        return np.arange(len(hashes))
     return np.sort(np.unique(hashes, return_index=True)[1])
 
 

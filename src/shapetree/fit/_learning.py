@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shapetree.fit._growth import grow, hold, pair_tools
+from shapetree.fit._growth import grow, hold, pair_frames, pair_tools
 from shapetree.fit._parameters import Parameters, refine_options
 from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._feature_order import feature_order
@@ -49,14 +49,14 @@ def learn(
     Refinement may reorder the rows' bins if nothing else reads them, see `refine`.
     """
     binned, held = binned_rows.binned, hold(binned_rows, parameters)
-    goal, tools = held.goal, pair_tools(held, parameters, pairs)
+    goal, frames = held.goal, pair_frames(held, pairs)
     order = feature_order(held)
-    grown = grow(held, tools, parameters, progress, order)
+    grown = grow(held, frames, parameters, progress, order, lays_out=parameters.refine is None)
     history = None
     if parameters.refine is None:
         tree = grown.arrays(binned.features, goal.impurity_scale)
     else:
-        options = refine_options(goal, parameters)
+        options, tools = refine_options(goal, parameters), pair_tools(frames, goal, parameters)
         refined, losses = refine(grown, held, options, tools, progress.sweep, owns_bins, order)
         tree, history = tree_of(refined, goal.impurity_scale), np.array(losses)
     return Outcome(prune_by_cost(tree, parameters.ccp_alpha), goal.criterion_name, history)

@@ -34,7 +34,7 @@ class Parameters:
     """The parameters of an estimator and of its `search`, which say what they mean; all checked.
 
     The `criterion` of a regressor is its objective.
-    In place of an estimator as `teacher`, its predictions; see `fit._teaching.Told`.
+    In place of an estimator as `teacher`, its predictions; see `fit._teaching.TeacherPredictions`.
     """
 
     max_depth: int | None
@@ -240,7 +240,7 @@ def _as_rows(limit: float, n_rows: int) -> int:
 
 
 def path_of(strength: Any) -> tuple[float, ...]:
-    """The strengths to choose from that a parameter says, ascending."""
+    """The strengths to choose from, by the parameter `strength`, ascending."""
     if isinstance(strength, str):
         return STRENGTHS
     try:

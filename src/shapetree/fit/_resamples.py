@@ -1,8 +1,8 @@
 """Small trees on resamples of the rows, tried on the others.
 
-They tell whether there is anything to learn: a price per split that keeps trees off noise would
-also keep them off small tables, and what many small trees say of rows that they have not seen tells
-the two apart far better. What they say also teaches the tree that is shown (`fit/_teaching.py`).
+Their out-of-bag predictions decide whether there is anything to learn: a price per split that keeps
+trees off noise would also keep them off small tables, and tells the two apart far less well. The
+tree that is shown may also be fitted to these predictions (`fit/_teaching.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
 from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._folds import contents_of
-from shapetree.fit._growth import grow, grown_together, hold, pair_tools
+from shapetree.fit._growth import grow, grown_together, hold, pair_frames
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
@@ -30,6 +30,8 @@ from shapetree.tree._arrays import TreeArrays
 
 # Resamples up to this many rows; among more, noise does not earn the price of a split so often.
 N_RESAMPLES, MAX_ROWS = 50, 5_000
+# Shares of classes that small trees may predict for all rows: each takes memory and time.
+MAX_SHARES = 500_000
 # Share of the rows that each resample draws. Halves tell signal from noise better than the 63 %
 # that a bootstrap sample has: more trees have not seen a row, and they have less in common.
 SHARE_DRAWN = 0.5
@@ -101,19 +103,21 @@ class Resamples:
 
 
 def n_resamples_of(rows: TrainingRows, parameters: Parameters) -> int:
-    """How many resamples to draw; 0 if nothing is asked of any."""
+    """How many resamples to draw; 0 for none."""
     if max(path_of(parameters.strength)) == 0.0 or parameters.max_depth == 0:
         return 0
     if parameters.resamples != "auto":
         return int(parameters.resamples)
-    is_asked = rows.n_counted <= MAX_ROWS and not parameters.is_cart
+    n_classes = max(rows.n_classes or [1])
+    is_asked = rows.n_counted <= MAX_ROWS and rows.n_counted * n_classes <= MAX_SHARES
+    is_asked = is_asked and not parameters.is_cart
     return N_RESAMPLES if is_asked and parameters.leaf_penalty == "auto" else 0
 
 
 def resample(
     binned: BinnedRows, parameters: Parameters, pairs: PairOptions, groups: np.ndarray | None
 ) -> Resamples | None:
-    """Ask small trees on rows that are all here; None if nothing is asked of any."""
+    """Fit small trees to resamples of rows in this process; None if there are to be none."""
     n_resamples, targets = n_resamples_of(binned.rows, parameters), binned.rows.targets
     if n_resamples == 0 or (targets == targets[0]).all():
         return None
@@ -313,27 +317,26 @@ def _ask(
     if not asked.any():
         return Resamples(NO_EVIDENCE, every)
     times = n_asked[asked, None, None]
-    told = unseen[asked] / times, without[asked] / times
-    return Resamples(_evidence(rows, parameters, draw, asked, *told, n_trees), every / n_trees)
+    predicted, base = unseen[asked] / times, without[asked] / times
+    evidence = _evidence(rows, parameters, draw, asked, predicted, base, n_trees)
+    return Resamples(evidence, every / n_trees)
 
 
 def _small_trees(
     binned: BinnedRows, small: Parameters, pairs: PairOptions, drawn: list[np.ndarray], few: int
 ) -> Iterator[TreeArrays]:
-    """A tree for each resample, which says of each row whether it is drawn."""
+    """A tree for each resample; a resample is a mask of the rows."""
     goal = binned.rows.goal(small)
     goal = goal.counting(None, few)
     every = hold(binned, small, goal)
-    # Each tree has its own weights of pairs.
-    n_rows = len(drawn[0]) if drawn else 0
-    parts = grown_together(drawn, n_rows) if len(pairs.pairs) == 0 else [[its] for its in drawn]
-    for some in parts:
+    for some in grown_together(drawn, len(drawn[0]) if drawn else 0):
         rows = [np.flatnonzero(its).astype(np.int32) for its in some]
         held = every.at_roots(rows)
         trees = Trees(np.zeros(len(some), dtype=np.int64))
         order = np.stack([feature_order(held, root) for root in range(len(some))])
         with Progress(0, held.n_rows, MAX_DEPTH) as silent:
-            grown = grow(held, pair_tools(held, small, pairs), small, silent, order, trees)
+            frames = pair_frames(held, pairs, len(some))
+            grown = grow(held, frames, small, silent, order, trees, lays_out=True)
         for root in range(len(some)):
             yield grown.arrays(binned.binned.features, goal.impurity_scale, root)
 
@@ -415,7 +418,7 @@ def nearest_split(
     free = replace(parameters, max_depth=1, leaf_penalty=0.0, max_leaf_nodes=None, lookahead=1)
     held = hold(binned, free)
     with Progress(0, held.n_rows, 1) as silent:
-        grown = grow(held, pair_tools(held, free, pairs), free, silent)
+        grown = grow(held, pair_frames(held, pairs), free, silent)
     split = grown.splits[0]
     if split is None:
         return None

@@ -30,7 +30,7 @@ UNIT_OF_MIXTURE = 2.0**-8
 DEFAULT_OBJECTIVES = ("log_loss", "squared_error")
 
 
-class Told(NamedTuple):
+class TeacherPredictions(NamedTuple):
     """What an estimator predicts for the rows that a tree is fitted to.
 
     Attributes
@@ -45,15 +45,15 @@ class Told(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Lesson:
-    """What a tree is taught.
+class SoftTargets:
+    """Targets that a teacher predicts, mixed with those of the rows.
 
     Attributes
     ----------
     predicted : array of shape (n_rows, n_outputs, n_values)
-        What the teacher predicts for each row: shares of classes, or numbers.
+        Predictions of the teacher for each row: shares of classes, or numbers.
     share : float
-        How much of what a row is taught is the teacher's; the rest is its own target.
+        Share of the teacher in the mixture; the rest is the row's own target.
     is_asked : bool
         Whether the teacher is the user's own.
     """
@@ -63,14 +63,14 @@ class Lesson:
     is_asked: bool = False
 
     def goes_with(self, strength: float) -> bool:
-        """Whether trees of some strength are taught; without prices, resamples are not asked."""
+        """Whether trees of some strength get soft targets; those of resamples need prices."""
         return self.is_asked or strength > 0
 
 
-def lesson_of_resamples(
+def soft_targets_of_resamples(
     resamples: Resamples | None, rows: TrainingRows, parameters: Parameters, pairs: PairOptions
-) -> Lesson | None:
-    """What small trees on resamples teach; None if they do not.
+) -> SoftTargets | None:
+    """Soft targets of small trees on resamples; None if these are not to teach.
 
     The less of the targets they can predict, the more of these is noise, and the more counts what
     the small trees say: the square of the noise, so that a rule without any stays as it is.
@@ -78,7 +78,7 @@ def lesson_of_resamples(
     if resamples is None or not is_taught_by_resamples(rows, parameters, pairs):
         return None
     noise = 1.0 - min(max(resamples.evidence.explained, 0.0), 1.0)
-    return Lesson(resamples.predicted, round(noise**2 / UNIT_OF_MIXTURE) * UNIT_OF_MIXTURE)
+    return SoftTargets(resamples.predicted, round(noise**2 / UNIT_OF_MIXTURE) * UNIT_OF_MIXTURE)
 
 
 def is_taught_by_resamples(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> bool:
@@ -96,32 +96,32 @@ def is_taught_by_resamples(rows: TrainingRows, parameters: Parameters, pairs: Pa
     return has_one_output and is_usual and len(pairs.pairs) == 0
 
 
-def lesson_of_estimator(told: Told, rows: TrainingRows) -> Lesson:
-    """What an estimator teaches: to predict as it does."""
+def soft_targets_of_estimator(predictions: TeacherPredictions, rows: TrainingRows) -> SoftTargets:
+    """Soft targets that are the predictions of an estimator."""
     if rows.classes is None:
-        predicted = told.values.reshape(len(told.values), -1, 1)
+        predicted = predictions.values.reshape(len(predictions.values), -1, 1)
     elif len(rows.classes) > 1:
         raise ValueError("teacher must be None or 'auto' where y has several outputs of classes")
     else:
-        predicted = _by_class(told, rows.classes[0])[:, None, :]
+        predicted = _by_class(predictions, rows.classes[0])[:, None, :]
     n_given = rows.n_given
     n_outputs = rows.targets.shape[1]
     if predicted.shape[:2] != (n_given, n_outputs) or not np.isfinite(predicted).all():
         raise ValueError(
             f"teacher must predict a finite number for each of {n_given} rows and {n_outputs} "
-            f"outputs, got an array of shape {told.values.shape}"
+            f"outputs, got an array of shape {predictions.values.shape}"
         )
-    return Lesson(rows.of_given(predicted), 1.0, is_asked=True)
+    return SoftTargets(rows.of_given(predicted), 1.0, is_asked=True)
 
 
-def _by_class(told: Told, classes: np.ndarray) -> np.ndarray:
+def _by_class(predictions: TeacherPredictions, classes: np.ndarray) -> np.ndarray:
     """Shares of classes, in the order of the tree's classes."""
-    own = told.classes
-    if own is None or own.shape != told.values.shape[1:] or not np.isin(classes, own).all():
+    own = predictions.classes
+    if own is None or own.shape != predictions.values.shape[1:] or not np.isin(classes, own).all():
         known = None if own is None else own.tolist()
         raise ValueError(f"teacher must know the classes of y, {classes.tolist()}; it has {known}")
     places = [int(np.flatnonzero(own == label)[0]) for label in classes]
-    shares = np.clip(told.values[:, places], 0.0, 1.0)
+    shares = np.clip(predictions.values[:, places], 0.0, 1.0)
     total = shares.sum(axis=1, keepdims=True)
     return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / len(classes))
 
@@ -131,10 +131,10 @@ def learn_taught(
     parameters: Parameters,
     pairs: PairOptions,
     progress: Progress,
-    lesson: Lesson,
+    soft_targets: SoftTargets,
 ) -> Outcome:
-    """Learn a tree from what rows are taught; it also knows what the rows themselves are."""
-    taught, parameters = _taught(binned, parameters, lesson)
+    """Learn a tree from soft targets; counts and values of its own rows are kept beside these."""
+    taught, parameters = _taught(binned, parameters, soft_targets)
     outcome = learn(taught, parameters, pairs, progress)
     history = outcome.history
     if history is not None:
@@ -145,31 +145,31 @@ def learn_taught(
 
 
 def shrinkage_of_taught(
-    parameters: Parameters, shrinkage: Shrinkage, lesson: Lesson, has_classes: bool
+    parameters: Parameters, shrinkage: Shrinkage, soft_targets: SoftTargets, has_classes: bool
 ) -> Shrinkage:
-    """How leaves are smoothed: what the teacher says is smooth already, the rest is not.
+    """How leaves are smoothed: soft targets are smooth already, the rest is not.
 
     Leaves of few rows that agree on a class look too sure; numbers gain nothing by smoothing.
     """
     if parameters.shrinkage != "auto":
         return shrinkage
-    return Shrinkage(of_node=(1.0 - lesson.share) * shrinkage.of_node if has_classes else 0.0)
+    return Shrinkage(of_node=(1.0 - soft_targets.share) * shrinkage.of_node if has_classes else 0.0)
 
 
 def _taught(
-    binned: BinnedRows, parameters: Parameters, lesson: Lesson
+    binned: BinnedRows, parameters: Parameters, soft_targets: SoftTargets
 ) -> tuple[BinnedRows, Parameters]:
-    """Rows as the teacher would have them, and the parameters to learn them with."""
-    rows, share = binned.rows, lesson.share
+    """Rows with soft targets, and the parameters to learn them with."""
+    rows, share = binned.rows, soft_targets.share
     if rows.classes is None:
-        targets = share * lesson.predicted[:, :, 0] + (1.0 - share) * rows.targets
-        # Prices are in rows of the error that is left. What a teacher says varies less within a
+        targets = share * soft_targets.predicted[:, :, 0] + (1.0 - share) * rows.targets
+        # Prices are in rows of the error that is left. Soft targets vary less within a
         # leaf than the targets do, so that it must gain more.
         strength = (1.0 + share) * float(parameters.strength)
         taught = replace(binned, rows=replace(rows, targets=targets))
         return taught, replace(parameters, strength=strength)
     n_rows, n_classes = rows.table.n_rows, len(rows.classes[0])
-    shares = share * lesson.predicted[:, 0, :n_classes]
+    shares = share * soft_targets.predicted[:, 0, :n_classes]
     shares[np.arange(n_rows), rows.targets[:, 0].astype(np.intp)] += 1.0 - share
     grid = exact_unit(float(rows.n_counted))
     shares = _on_grid(shares, grid)

@@ -95,17 +95,17 @@ class TrainingRows:
         return self.table.n_rows if self.counts is None else int(self.counts.sum())
 
     @property
-    def far(self) -> Numbers | None:
-        """Targets and weights of all rows, if they are elsewhere."""
+    def remote(self) -> Numbers | None:
+        """Targets and weights of all rows, if they are remote: on workers of a cluster."""
         return None
 
-    def here(self) -> TrainingRows:
+    def gather(self) -> TrainingRows:
         """The same rows, with the targets and weights of all of them in this process."""
         return self
 
     def in_memory(self) -> TrainingRows:
         """The same rows, with everything that is known of them in this process."""
-        return replace(self.here(), table=self.table.in_memory())
+        return replace(self.gather(), table=self.table.in_memory())
 
     @property
     def strata(self) -> np.ndarray:
@@ -215,17 +215,17 @@ class TrainingRows:
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
         needs_all = self.classes is None and parameters.objective == "absolute_error"
-        rows = self.here() if needs_all else self  # medians need all targets in one place
+        rows = self.gather() if needs_all else self  # medians need all targets in one place
         return rows._goal(parameters).counting(rows.counts, rows.n_counted)
 
     def _goal(self, parameters: Parameters) -> Goal:
-        targets, weights, far = self.targets, self.weights, self.far
+        targets, weights, remote = self.targets, self.weights, self.remote
         if self.classes is not None:
             criterion = "entropy" if parameters.criterion == "log_loss" else parameters.criterion
             sizes = [len(labels) for labels in self.classes]
-            return ClassGoal(targets, sizes, weights, parameters.objective, criterion, far)
+            return ClassGoal(targets, sizes, weights, parameters.objective, criterion, remote)
         if parameters.objective == "squared_error":
-            return MeanGoal(targets, weights, far)
+            return MeanGoal(targets, weights, remote)
         return MedianGoal(targets, weights)
 
 
@@ -257,12 +257,12 @@ class BinnedRows:
 
 @singledispatch
 def leaves_in(binned: BinnedTable, table: Table, tree: TreeArrays, n_threads: int) -> np.ndarray:
-    """Leaves of binned rows, wherever they are; see `leaves_of_bins`."""
+    """Leaves of binned rows, local or remote; see `leaves_of_bins`."""
     return leaves_of_bins(tree, table, binned, n_threads)
 
 
 def rows_to_sketch(binned: BinnedRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
-    """Whoever can tell how binned rows are spread over a tree that was grown on such bins."""
+    """Binned rows, ready to be counted in the nodes of a tree that was grown on such bins."""
     return sketched_rows(binned.binned, binned.rows, tree, n_threads)
 
 
@@ -270,7 +270,7 @@ def rows_to_sketch(binned: BinnedRows, tree: TreeArrays, n_threads: int) -> Sket
 def sketched_rows(
     binned: BinnedTable, rows: TrainingRows, tree: TreeArrays, n_threads: int
 ) -> SketchedRows:
-    """The same, wherever the bins are."""
+    """The same, for each kind of table of bins."""
     table = rows.table.with_values(tree.features_of_pairs)
     if rows.row_of is not None:
         parts = ShareParts(rows.row_of, rows.targets[:, 0])
@@ -303,7 +303,7 @@ def training_rows(
 def read_rows(
     X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
 ) -> TrainingRows:
-    """Read what a user gives to learn from, wherever it is."""
+    """Read what a user gives to learn from: in memory, in batches or on a cluster."""
     table = read_table(X, parameters.categorical_features)
     if isinstance(y, ClassShares):
         return _read_shares(table, X, y, sample_weight, parameters, has_classes)

@@ -17,7 +17,8 @@ from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal
-from shapetree.grow._rows import Halving, Histograms, Sample
+from shapetree.grow._rows import Histograms
+from shapetree.grow._rows_of_node import Halving, Sample
 
 # The bins of every feature.
 Features = tuple[FeatureBins, ...]
@@ -198,20 +199,13 @@ class FeatureShapes:
             self.offsets,
         )
 
-    def take(self, nodes: np.ndarray) -> FeatureShapes:
-        """Those of some of the nodes; these very ones if all are asked for."""
-        if len(nodes) == len(self.gains):
-            return self
-        return FeatureShapes(
-            self.gains[nodes],
-            self.penalised_gains[nodes],
-            self.n_branches[nodes],
-            self.branch_of_bin[nodes],
-            self.offsets,
-        )
+    def room_for(self, nodes: np.ndarray) -> FeatureShapes:
+        """Room for those of some of the nodes; these very ones if all are meant."""
+        is_all = len(nodes) == len(self.gains)
+        return self if is_all else FeatureShapes.empty(len(nodes), self.offsets)
 
     def put(self, nodes: np.ndarray, shapes: FeatureShapes) -> None:
-        """Note those of some of the nodes, which were taken from these."""
+        """Note those of some of the nodes, for which there was room."""
         if shapes is not self:
             self.gains[nodes] = shapes.gains
             self.penalised_gains[nodes] = shapes.penalised_gains

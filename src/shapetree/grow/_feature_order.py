@@ -11,7 +11,10 @@ import numpy as np
 
 from shapetree._core.histogram import bin_offsets
 from shapetree._core.sampling import row_hashes
+from shapetree.data._map_join import Inquiry
+from shapetree.grow._local import rows_of_node
 from shapetree.grow._rows import HeldRows
+from shapetree.grow._rows_of_node import Sample
 
 # Among more rows, features are hardly ever equally good.
 MAX_ROWS = 1_000
@@ -28,7 +31,7 @@ def feature_order(rows: HeldRows, root: int = 0) -> np.ndarray:
     n_features = len(features)
     if rows.goal.n_counted > MAX_ROWS or n_features < 2:
         return np.arange(n_features, dtype=np.int32)
-    sample = rows.at(root, rows.n_rows).sample((), MAX_ROWS, tuple(range(n_features)))
+    (sample,) = rows.run([_sample(rows, root)])
     n_rows = sample.bins.n_rows
     row_number = row_hashes(np.arange(n_rows, dtype=np.int64))
     by_place = np.zeros(n_features, dtype=np.uint64)
@@ -69,6 +72,12 @@ def _groups_of_equals(said: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     mixed = (said * keys[:, None]).sum(axis=0, dtype=np.uint64)
     _, row, group = np.unique(mixed, return_index=True, return_inverse=True)
     return row, group
+
+
+def _sample(rows: HeldRows, root: int) -> Inquiry[Sample]:
+    """Bins of a root's rows."""
+    own = yield from rows_of_node(rows.goal, root, rows.n_rows)
+    return (yield from own.sample((), MAX_ROWS, tuple(range(len(rows.binned.features)))))
 
 
 def _hashes(weights: np.ndarray) -> np.ndarray:

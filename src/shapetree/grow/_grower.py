@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, count
 from typing import NamedTuple, TypeAlias
 
@@ -13,17 +12,21 @@ import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.search import Candidate
+from shapetree.data._binning import FeatureBins
+from shapetree.data._map_join import Inquiry
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import exact_units
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._candidates import CandidateSearch, FeatureShapes
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._histograms import LevelHistograms
+from shapetree.grow._local import rows_of_node
 from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._pair_options import SAMPLE_ROWS
 from shapetree.grow._pairs import PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
-from shapetree.grow._rows import Rows, RowsOfNode
+from shapetree.grow._rows import Rows
+from shapetree.grow._rows_of_node import RowsOfNode
 
 # On new rows, a pair must gain this many times as much as a single feature, in nodes up to this
 # weight; in larger nodes, gains by chance are small compared with the penalties.
@@ -52,6 +55,7 @@ class NodeOfLevel(NamedTuple):
     """A single node of a level."""
 
     number: int
+    seed: int
     statistics: NodeStatistics
 
 
@@ -115,14 +119,16 @@ class Grower:
         Each at the root of its tree; trees may share rows.
     goal : Goal
     search : CandidateSearch
-    pair_search : PairSearch or None
-        None for shape functions of one feature only.
+    pair_searches : sequence of PairSearch
+        One for each tree; none for shape functions of one feature only.
     exact : bool
         Whether bins are as many as values.
     limits : Limits
     progress : Progress
     trees : Trees
-        By default one. Several have no pairs: these have weights of their own for each tree.
+        By default one.
+    bins : tuple of FeatureBins, optional
+        If given, splits are laid out as they are found, see `GrownTree`.
     """
 
     def __init__(
@@ -130,11 +136,12 @@ class Grower:
         rows: Rows,
         goal: Goal,
         search: CandidateSearch,
-        pair_search: PairSearch | None,
+        pair_searches: Sequence[PairSearch],
         exact: bool,
         limits: Limits,
         progress: Progress,
         trees: Trees = ONE_TREE,
+        bins: tuple[FeatureBins, ...] | None = None,
     ) -> None:
         self._draw = trees.draw
         # Numbers of nodes are part of their seeds, and start at 1 there.
@@ -143,18 +150,18 @@ class Grower:
         self._goal = goal
         self._exact = exact
         self._search = search
-        self._pair_search = pair_search
+        self._pair_searches = pair_searches
         self._limits = limits
         self._progress = progress
         numbers = np.arange(len(trees.seeds), dtype=np.int32)
-        self._tree = GrownTree(describe(goal, rows, numbers, rows.totals(numbers)))
+        self._tree = GrownTree(describe(goal, rows, numbers, rows.totals(numbers)), bins)
         self._histograms = LevelHistograms(
             rows,
             self._tree,
             search.offsets,
             goal.targets.n_channels,
             exact,
-            pair_search is not None,
+            len(pair_searches) > 0,
         )
         self._least_decrease = limits.min_impurity_decrease * self._tree.statistics.weight
 
@@ -244,11 +251,10 @@ class Grower:
         if self._draw is not None:
             self._draw_again(self._draw, level, singles, max_branches)
         best: list[Found | None] = list(singles)
-        if self._pair_search is not None:
-            # Asks for the rows of nodes, and moves none.
-            best = self._rows.together(
+        if self._pair_searches:
+            best = self._rows.run(
                 [
-                    partial(self._best_with_pairs, level, i, single, max_branches)
+                    self._best_with_pairs(level, i, single, max_branches)
                     for i, single in enumerate(singles)
                 ]
             )
@@ -294,7 +300,7 @@ class Grower:
         for nodes, histograms in self._histograms.parts(level, keep):
             tree, own = level.tree[nodes], level.own[nodes]
             allowed = None if draw is None else draw.allowed(own + np.int64(1), tree)
-            statistics, part = level.statistics.take(nodes), found.take(nodes)
+            statistics, part = level.statistics.take(nodes), found.room_for(nodes)
             seeds = own + self._seeds[tree]
             self._search.search(statistics, seeds, max_branches, histograms, part, allowed)
             found.put(nodes, part)
@@ -312,27 +318,24 @@ class Grower:
 
     def _best_with_pairs(
         self, level: Level, i: int, single: Candidate | None, max_branches: int
-    ) -> Found | None:
+    ) -> Inquiry[Found | None]:
         """The best of a node's features, which is `single`, and of pairs."""
-        assert self._pair_search is not None
-        node = NodeOfLevel(level.numbers.item(i), level.statistics[i])
-        best: Found | None = single
-        rows = self._rows_of(node)
+        search = self._pair_searches[level.tree[i]]
+        seed = int(level.own[i] + self._seeds[level.tree[i]])
+        node = NodeOfLevel(level.numbers.item(i), seed, level.statistics[i])
+        rows = yield from rows_of_node(self._goal, node.number, node.statistics.n_rows)
         histogram = None if self._exact else self._histograms.kept.get(node.number)
         if histogram is None:
-            histogram = rows.histogram()
-        about = node.statistics, rows, histogram, max_branches, node.number + 1
-        pairs = self._pair_search.considered(*about)
+            histogram = yield from rows.histogram()
+        about = node.statistics, rows, histogram, max_branches, node.seed
+        pairs = yield from search.considered(*about)
         self._tree.pairs[node.number] = pairs
-        pair = self._pair_search.best(
-            pairs, *about, to_beat=single.penalised_gain if single else 0.0
-        )
-        if pair is not None and self._is_better(pair, single, node, max_branches):
-            best = pair
-        return best
-
-    def _rows_of(self, node: NodeOfLevel) -> RowsOfNode:
-        return self._rows.at(node.number, node.statistics.n_rows)
+        to_beat = single.penalised_gain if single else 0.0
+        pair = yield from search.best(pairs, *about, to_beat=to_beat)
+        if pair is None:
+            return single
+        is_better = yield from self._is_better(pair, single, search, node, rows, max_branches)
+        return pair if is_better else single
 
     def _best_ahead(
         self, best: Candidate, level: Level, found: FeatureShapes, i: int, max_branches: int
@@ -356,10 +359,16 @@ class Grower:
         return gain
 
     def _is_better(
-        self, pair: PairCandidate, single: Candidate | None, node: NodeOfLevel, max_branches: int
-    ) -> bool:
+        self,
+        pair: PairCandidate,
+        single: Candidate | None,
+        search: PairSearch,
+        node: NodeOfLevel,
+        rows: RowsOfNode,
+        max_branches: int,
+    ) -> Inquiry[bool]:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
-        if not self._leaves_room(pair, node):
+        if not (yield from self._leaves_room(pair, node, rows)):
             return False
         # Rounding must not choose: of equals, the single feature wins.
         if single:
@@ -369,47 +378,52 @@ class Grower:
             )
             if score <= to_beat + 1e-10 * node.statistics.weight:
                 return False
-        assert self._pair_search is not None
-        if not self._pair_search.must_hold_up:
+        if not search.must_hold_up:
             return True
         n_rows, weight = node.statistics.n_rows, node.statistics.weight
         is_small = weight <= MAX_WEIGHT_TO_HOLD_UP and n_rows <= SAMPLE_ROWS
-        if is_small or self._pair_search.n_categories(pair) * ROWS_PER_CATEGORY > n_rows:
-            return self._holds_up(pair, single, node, max_branches)
+        if is_small or search.n_categories(pair) * ROWS_PER_CATEGORY > n_rows:
+            return (yield from self._holds_up(pair, single, search, node, rows, max_branches))
         return True
 
     def _holds_up(
-        self, pair: PairCandidate, single: Candidate | None, node: NodeOfLevel, max_branches: int
-    ) -> bool:
+        self,
+        pair: PairCandidate,
+        single: Candidate | None,
+        search: PairSearch,
+        node: NodeOfLevel,
+        rows: RowsOfNode,
+        max_branches: int,
+    ) -> Inquiry[bool]:
         """Whether a pair gains more than the best single feature on new rows, too.
 
         It must also keep some of what it gains on the rows that it was fitted on.
         """
-        assert self._pair_search is not None
-        statistics, number = node.statistics, node.number + 1
+        statistics = node.statistics
         features = pair.shape.first, pair.shape.second
-        rows = self._rows_of(node)
         binned = (single.split.feature,) if single else ()
-        sample = rows.sample(features, min(statistics.n_rows, SAMPLE_ROWS), binned)
+        sample = yield from rows.sample(features, min(statistics.n_rows, SAMPLE_ROWS), binned)
         of_pair = of_single = needed = 0.0
         for halving in sample.halvings(N_HALVINGS):
             needed += LEAST_KEPT * pair.gain
-            of_pair += self._pair_search.gain_on_new_rows(
-                pair, sample, halving, statistics, max_branches, number
+            of_pair += search.gain_on_new_rows(
+                pair, sample, halving, statistics, max_branches, node.seed
             )
             if single:
                 of_single += self._search.gain_on_new_rows(
-                    single, sample, halving, statistics, max_branches, number
+                    single, sample, halving, statistics, max_branches, node.seed
                 )
             if of_pair > max(CLEAR_LEAD * of_single, needed):
                 return True
         return of_pair > max(PAIR_LEAD * of_single, needed)
 
-    def _leaves_room(self, pair: PairCandidate, node: NodeOfLevel) -> bool:
+    def _leaves_room(
+        self, pair: PairCandidate, node: NodeOfLevel, rows: RowsOfNode
+    ) -> Inquiry[bool]:
         """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""
         if node.statistics.n_rows <= SAMPLE_ROWS:
             return True
-        counts = self._rows_of(node).branch_counts(pair.split)
+        counts = yield from rows.branch_counts(pair.split)
         return bool(counts.min() >= max(1, self._limits.min_samples_leaf))
 
     def _split(self, level: Level, found: Sequence[Found]) -> Level:

@@ -62,10 +62,20 @@ class LevelHistograms:
         self.kept: dict[int, np.ndarray] = {}
 
     def batches(self, level: Level) -> Iterator[slice]:
-        """Nodes that are searched together: all, unless their shape functions would fill memory."""
+        """Nodes that are searched together: all, unless their shape functions would fill memory.
+
+        Or their histograms, where all of these are kept until then.
+        """
         size = max(MIN_NODES_TOGETHER, MAX_BINS_TOGETHER // self._offsets[-1])
+        keeps_all = self._whole and not self._exact and 0 < 8 * self._n_sums <= self._max_bytes
+        if keeps_all:
+            size = min(size, self._max_bytes // (8 * self._n_sums))
         for first in range(0, len(level), size):
-            yield slice(first, min(first + size, len(level)))
+            some = slice(first, min(first + size, len(level)))
+            yield some
+            if keeps_all and 8 * self._n_sums * len(self.kept) > CALLS_THAT_WAIT * self._max_bytes:
+                for number in level.numbers[some].tolist():
+                    self.kept.pop(number, None)
 
     def parts(self, level: Level, keep: bool) -> Iterator[tuple[np.ndarray, Histograms]]:
         """The histograms of some nodes, a part of the nodes or of the features at a time.

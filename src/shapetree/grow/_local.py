@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
-from functools import singledispatch
+from dataclasses import replace
+from functools import partial, singledispatch
 
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
-from shapetree._core.row_hashes import hash_contents
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._core.sampling import places_up_to, row_hashes
 from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
-from shapetree.data._sampling import first_by_hash
+from shapetree.data._map_join import Inquiry, LocalParts, Result, run_inquiries
 from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
-from shapetree.grow._rows import HeldRows, Histograms, Result, Sample
-from shapetree.grow._splits import PairSplit, Split, cuts_of
+from shapetree.grow._rows import HeldRows, Histograms
+from shapetree.grow._rows_of_node import VISITS_PER_MOVE, LocalRowsOfNode, RowsOfNode
+from shapetree.grow._splits import Split, cuts_of
 
-# Moving a row to its branch takes as long as this many visits by features.
-VISITS_PER_MOVE = 4
 # Bytes of histograms that one call should ask for; with more rows, more nodes share what a pass
 # over the columns brings to the cache.
 CALL_BYTES = 2**21
@@ -154,9 +150,9 @@ class LocalRows:
         """Bytes of histograms that one call should ask for at most."""
         return min(max(CALL_BYTES, CALL_BYTES_PER_ROW * self.n_rows), MAX_CALL_BYTES)
 
-    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
-        """Results of jobs, one after another: nothing is won by asking them at once."""
-        return [job() for job in jobs]
+    def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
+        """Results of inquiries, one after another: nothing is won by asking them at once."""
+        return run_inquiries(inquiries, LocalParts([self]))
 
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._places.start[nodes], self._places.stop[nodes]
@@ -250,7 +246,7 @@ class LocalRows:
             self._threads_of(nodes, VISITS_PER_MOVE),
         )
 
-    def at(self, node: int, n_rows: int) -> LocalRowsOfNode:
+    def at(self, node: int) -> LocalRowsOfNode:
         """The rows of one node."""
         return self.some(self.rows_of(node), self._goal.targets, self._goal.weights)
 
@@ -268,175 +264,17 @@ class LocalRows:
         )  # fmt: skip
 
 
+def rows_of_node(goal: Goal, node: int, n_rows: int) -> Inquiry[RowsOfNode]:
+    """The rows of a node, which count as so many; how many there are is asked if need be."""
+    at = partial(LocalRows.at, node=node)
+    if goal.counts is None:
+        return RowsOfNode(at, n_rows)
+    return (yield from RowsOfNode.counted(at))
+
+
 @singledispatch
 def hold_rows(
     binned: BinnedTable, table: Table, goal: Goal, n_threads: int, coarse: BinnedTable | None
 ) -> HeldRows:
     """Whoever has binned rows, ready to be asked; every kind of table registers its own way."""
     return LocalRows(table, binned, goal, n_threads, coarse=coarse)
-
-
-@dataclass(frozen=True)
-class LocalRowsOfNode:
-    """Some rows in memory, as a search for pairs sees them.
-
-    Attributes
-    ----------
-    table : Table
-    values : Columns
-        Its columns.
-    binned, coarse : BinnedTable
-        Bins of single features, and those that pairs are screened with.
-    rows : int32 array
-        Numbers of the rows.
-    first_row : int
-        Number of row 0 in the whole of the data.
-    targets : Targets
-    weights : array or None
-    in_order : bool
-        Whether targets and weights are those of `rows` alone, in their order.
-    n_threads : int
-    """
-
-    table: Table
-    values: Columns
-    binned: BinnedTable
-    coarse: BinnedTable
-    rows: np.ndarray
-    first_row: int
-    targets: Targets
-    weights: np.ndarray | None
-    in_order: bool
-    n_threads: int
-
-    @property
-    def n_rows(self) -> int:
-        """How many there are."""
-        return len(self.rows)
-
-    def size(self) -> int:
-        """The same, as an answer that several holders add up."""
-        return self.n_rows
-
-    def totals(self) -> np.ndarray:
-        """Sums of channels."""
-        if self.in_order:
-            return self.targets.totals(np.arange(self.n_rows, dtype=np.int32))
-        return self.targets.totals(self.rows)
-
-    def histogram(self, own_bins: bool = False) -> np.ndarray:
-        """Sums of channels by bin, over the bins that pairs are screened with, or all features'."""
-        binned = self.binned if own_bins else self.coarse
-        offsets, n_features = binned.offsets, len(binned.features)
-        sums = np.empty((1, int(offsets[-1]), self.targets.n_channels))
-        ends = np.array([0]), np.array([self.n_rows])
-        n_threads = threads_for(self.n_rows * n_features, self.n_threads)
-        build_histograms(
-            binned.columns, self.targets, self.rows, *ends, offsets, sums, 0, n_features,
-            n_threads, self.in_order,
-        )  # fmt: skip
-        return sums[0]
-
-    def grids(
-        self,
-        pairs: np.ndarray,
-        group_of_bin: np.ndarray,
-        n_groups: int,
-        max_rows: int | None = None,
-        greatest_hash: int | None = None,
-    ) -> np.ndarray:
-        """Sums of channels by the groups of each pair's features.
-
-        A sample may be given by the greatest hash of its rows, too.
-        """
-        places = self._places(max_rows)
-        if greatest_hash is not None:
-            places = places_up_to(self.rows, self.first_row, greatest_hash)
-        rows = self.rows if places is None else self.rows[places]
-        targets = self.targets if places is None else self._targets_at(places)
-        in_order = self.in_order or places is not None
-        cells = np.empty((len(pairs), n_groups**2, targets.n_channels))
-        n_threads = threads_for(len(rows) * len(pairs), self.n_threads)
-        sum_grids(
-            self.coarse.columns, targets, rows, self.coarse.offsets, group_of_bin, n_groups, pairs,
-            cells, n_threads, in_order,
-        )  # fmt: skip
-        return cells
-
-    def sample(
-        self, features: tuple[int, ...], max_rows: int, binned: tuple[int, ...] | None = None
-    ) -> Sample:
-        """All rows, or a number of them chosen by a hash of their numbers."""
-        places = self._places(max_rows)
-        if places is None:
-            places = np.arange(self.n_rows, dtype=np.int32)
-        scale = 1.0
-        if len(places) < self.n_rows:
-            if self.weights is None:
-                scale = float(self.n_rows / len(places))
-            else:
-                scale = float(self._all_weights().sum() / self._weights_at(places).sum())
-        return self._sample_at(places, features, binned, scale)
-
-    def _sample_at(
-        self,
-        places: np.ndarray,
-        features: tuple[int, ...],
-        binned: tuple[int, ...] | None,
-        scale: float,
-    ) -> Sample:
-        rows = self.rows[places]
-        columns = [self.table.columns[feature] for feature in features]
-        weights = np.ones(len(rows)) if self.weights is None else self._weights_at(places)
-        return Sample(
-            features,
-            Columns([column[rows] for column in columns if column is not None], len(rows)),
-            Columns([self.binned.columns.array(f)[rows] for f in binned or ()], len(rows)),
-            self._targets_at(places),
-            weights,
-            None if binned is None else hash_contents(self.coarse.columns, rows),
-            scale,
-        )
-
-    def hashes(self, size: int, greatest_hash: int) -> np.ndarray:
-        """The smallest hashes of the rows' numbers, `size` of them at most, up to the greatest."""
-        places = places_up_to(self.rows, self.first_row, greatest_hash)
-        hashes = row_hashes(self.rows[places].astype(np.int64) + self.first_row)
-        return hashes if len(hashes) <= size else np.partition(hashes, size - 1)[:size]
-
-    def sample_up_to(
-        self, features: tuple[int, ...], binned: tuple[int, ...] | None, greatest_hash: int
-    ) -> tuple[Sample, float]:
-        """The rows with hashes up to the greatest, and the weight of all rows."""
-        places = places_up_to(self.rows, self.first_row, greatest_hash)
-        whole = self.n_rows if self.weights is None else self._all_weights().sum()
-        return self._sample_at(places, features, binned, 1.0), float(whole)
-
-    def branch_counts(self, split: Split) -> np.ndarray:
-        """Rows in each branch of a split."""
-        if isinstance(split, PairSplit):
-            n_threads = threads_for(VISITS_PER_MOVE * self.n_rows, self.n_threads)
-            branches = cuts_of(split.cuts, self.values).branches(self.rows, n_threads)
-        else:
-            codes = self.binned.columns.array(split.feature)[self.rows]
-            branches = split.branch_of_bin[codes]
-        if self.targets.n_channels > self.targets.n_stats:  # a row may count as several
-            places = np.arange(self.n_rows, dtype=np.int32) if self.in_order else self.rows
-            return self.targets.totals_by(places, branches, split.n_branches)[:, -1]
-        return np.array([np.count_nonzero(branches == b) for b in range(split.n_branches)])
-
-    def _places(self, max_rows: int | None) -> np.ndarray | None:
-        """Which of the rows a sample holds; None for all."""
-        if max_rows is None or self.n_rows <= max_rows:
-            return None
-        return first_by_hash(self.rows, max_rows, self.first_row, self.n_threads)
-
-    def _targets_at(self, places: np.ndarray) -> Targets:
-        return self.targets.take(places if self.in_order else self.rows[places])
-
-    def _all_weights(self) -> np.ndarray:
-        return self._weights_at(np.arange(self.n_rows, dtype=np.int32))
-
-    def _weights_at(self, places: np.ndarray) -> np.ndarray:
-        assert self.weights is not None
-        return self.weights[places if self.in_order else self.rows[places]]

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
+from shapetree._core.pieces import pieces_of_splits
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
 from shapetree.grow._pair_options import PairList
 from shapetree.grow._splits import Split, shape_of_split
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
+from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes, without_pairs
 from shapetree.tree._sketch import NodeSketch
 
 
@@ -103,22 +104,34 @@ class GrownTree:
 
     Nodes are numbers: the roots come first, and siblings follow each other.
 
+    Parameters
+    ----------
+    roots : Statistics
+    bins : tuple of FeatureBins, optional
+        If given, splits, none of them on a pair, are laid out as shape functions as soon as they
+        are added. These take far less memory, but cannot be refined.
+
     Attributes
     ----------
     parent, depth, n_rows : list of int
         Of each node; a root's parent is -1.
     first_child : list of int
         -1 for leaves.
+    n_branches : list of int
+        0 for leaves.
     splits : list of Split or None
-        None for leaves.
+        None for leaves, and if splits are laid out.
     pairs : dict of int to PairList
         The pairs that were considered for nodes, by their numbers.
     sizes : int array of shape (n_trees,)
         Number of nodes of each tree.
     """
 
-    def __init__(self, roots: Statistics) -> None:
+    def __init__(self, roots: Statistics, bins: tuple[FeatureBins, ...] | None = None) -> None:
         n_trees = len(roots)
+        self._bins = bins
+        self._laid_out: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        self.n_branches = [0] * n_trees
         self.parent = [-1] * n_trees
         self.depth = [0] * n_trees
         self.n_rows = roots.n_rows.tolist()
@@ -152,25 +165,55 @@ class GrownTree:
 
     def children(self, node: int) -> range:
         """Numbers of a node's children."""
-        split = self.splits[node]
-        if split is None:
-            return range(0)
-        return range(self.first_child[node], self.first_child[node] + split.n_branches)
+        return range(self.first_child[node], self.first_child[node] + self.n_branches[node])
 
     def add(self, nodes: list[int], splits: list[Split], children: Level) -> None:
         """Add the children of some nodes that were leaves."""
         first = self.n_nodes
-        for node, split in zip(nodes, splits, strict=True):
-            self.splits[node], self.first_child[node] = split, first
-            self.parent += [node] * split.n_branches
-            first += split.n_branches
+        n_branches = [split.n_branches for split in splits]
+        for node, n in zip(nodes, n_branches, strict=True):
+            self.first_child[node], self.n_branches[node] = first, n
+            self.parent += [node] * n
+            first += n
+        if self._bins is None:
+            for node, split in zip(nodes, splits, strict=True):
+                self.splits[node] = split
+        elif nodes:
+            largest = _largest_branches(np.array(n_branches), children.statistics.weight)
+            self._laid_out.append((np.array(nodes), pieces_of_splits(splits, largest, self._bins)))
         n = len(children)
+        self.n_branches += [0] * n
         self.depth += [children.depth] * n
         self.first_child += [-1] * n
         self.splits += [None] * n
         self.n_rows += children.statistics.n_rows.tolist()
         self.sizes += np.bincount(children.tree, minlength=len(self.sizes))
         self._parts.append(children.statistics)
+
+    def _shapes_of(self, order: np.ndarray) -> dict[str, np.ndarray]:
+        """Shape functions of some nodes, as `flatten_shapes` lays them out."""
+        if len(self._laid_out) != 1:
+            self._laid_out = [_joined(self._laid_out)]
+        ((nodes, known),) = self._laid_out
+        place = np.full(self.n_nodes, -1)
+        place[nodes] = np.arange(len(nodes))
+        place = place[order]
+        is_split, place = place >= 0, place[place >= 0]
+        flat = {
+            "feature": np.full(len(order), -1),
+            "missing_branch": np.full(len(order), -1),
+            "saw_missing": np.zeros(len(order), dtype=bool),
+        }
+        for name, array in flat.items():
+            array[is_split] = known[name][place]
+        n_pieces = np.zeros(len(order), dtype=np.int64)
+        n_pieces[is_split] = np.diff(known["piece_start"])[place]
+        start = np.append(0, np.cumsum(n_pieces))
+        moved = known["piece_start"][place] - start[:-1][is_split]
+        pieces = np.arange(start[-1]) + np.repeat(moved, n_pieces[is_split])
+        flat |= {"piece_start": start}
+        flat |= {name: known[name][pieces] for name in ("piece_upper", "piece_branch")}
+        return flat | without_pairs(len(order))
 
     def arrays(
         self, bins: tuple[FeatureBins, ...], impurity_scale: float, root: int = 0
@@ -189,30 +232,58 @@ class GrownTree:
         for node in order:
             order += self.children(node)
         statistics = self.statistics
-        if order != list(range(self.n_nodes)):
+        if len(order) < self.n_nodes or order != list(range(len(order))):
             statistics = statistics.take(np.array(order))
-        place = dict(zip(order, range(len(order)), strict=True))
-        place[-1] = -1
-        shapes: list[ShapeFunction | PairShape | None] = []
-        for node in order:
-            split, own = self.splits[node], None
-            if split is not None:
-                first = place[self.first_child[node]]
-                weights = statistics.weight[first : first + split.n_branches]
-                own = shape_of_split(split, bins, int(weights.argmax()))
-            shapes.append(own)
+        n_branches = np.array([self.n_branches[node] for node in order])
+        if self._bins is not None:
+            flat = self._shapes_of(np.array(order))
+        else:
+            largest = _largest_branches(n_branches, statistics.weight[1:]).tolist()
+            flat = flatten_shapes(
+                [
+                    None if split is None else shape_of_split(split, bins, largest[place])
+                    for place, split in enumerate(self.splits[node] for node in order)
+                ]
+            )
         return TreeArrays.unchecked(
-            parent=np.array([place[self.parent[node]] for node in order]),
+            parent=np.append(-1, np.repeat(np.arange(len(order)), n_branches)),
             depth=np.array([self.depth[node] for node in order]),
-            first_child=np.array([place[self.first_child[node]] for node in order]),
-            n_branches=np.array([0 if shape is None else shape.n_branches for shape in shapes]),
-            **flatten_shapes(shapes),
+            first_child=np.where(n_branches > 0, 1 + np.cumsum(n_branches) - n_branches, -1),
+            n_branches=n_branches,
+            **flat,
             n_node_samples=statistics.n_rows,
             weighted_n_node_samples=statistics.weight,
             impurity=impurity_scale * statistics.impurity,
             value=statistics.value,
             sketches=None,
         )
+
+
+def _joined(
+    levels: list[tuple[np.ndarray, dict[str, np.ndarray]]],
+) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Nodes and shape functions of all levels, one after another."""
+    if not levels:
+        return np.empty(0, dtype=np.int64), pieces_of_splits([], np.empty(0, dtype=np.int64), ())
+    each = [flat for _, flat in levels]
+    first = np.cumsum([0] + [flat["piece_start"][-1] for flat in each])
+    starts = [flat["piece_start"][:-1] + at for flat, at in zip(each, first[:-1], strict=True)]
+    known = {name: np.concatenate([flat[name] for flat in each]) for name in each[0]}
+    known["piece_start"] = np.append(np.concatenate(starts), first[-1])
+    return np.concatenate([nodes for nodes, _ in levels]), known
+
+
+def _largest_branches(n_branches: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The heaviest branch of each node, the first of equals, given the weights of all branches."""
+    largest = np.zeros(len(n_branches), dtype=np.int64)
+    is_split = n_branches > 0
+    if is_split.any():
+        parent, first = np.repeat(np.arange(len(largest)), n_branches), np.cumsum(n_branches)
+        first -= n_branches
+        most = np.maximum.reduceat(weight, first[is_split])
+        heaviest = np.flatnonzero(weight == np.repeat(most, n_branches[is_split]))[::-1]
+        largest[parent[heaviest]] = heaviest - first[parent[heaviest]]
+    return largest
 
 
 def nodes_of(tree: TreeArrays) -> list[TreeNode]:

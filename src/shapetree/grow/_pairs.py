@@ -9,13 +9,14 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import NodeStatistics
+from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.histogram import bin_offsets, build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
 from shapetree._core.pieces import number_cuts
-from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._binning import FeatureBins
+from shapetree.data._map_join import Inquiry
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import Goal
 from shapetree.grow._candidates import (
@@ -25,7 +26,8 @@ from shapetree.grow._candidates import (
     gain_of,
 )
 from shapetree.grow._pair_options import PairList, PairOptions
-from shapetree.grow._rows import Halving, Histograms, RowsOfNode, Sample
+from shapetree.grow._rows import Histograms
+from shapetree.grow._rows_of_node import Halving, RowsOfNode, Sample
 from shapetree.grow._splits import PairSplit, cuts_of
 from shapetree.tree._shape import PairShape
 
@@ -162,7 +164,7 @@ class PairSearch:
         histogram: np.ndarray,
         max_branches: int,
         node_number: int,
-    ) -> PairList:
+    ) -> Inquiry[PairList]:
         """The pairs of a node that get a grid, all or as many as are to be screened.
 
         Parameters are those of `best`.
@@ -174,7 +176,7 @@ class PairSearch:
             if sieves:
                 pairs = pairs.among(np.sort(_greatest(shapes.gains, options.max_features)))
             if len(pairs) > options.n_screened:
-                pairs = self._promising(pairs, shapes, node, rows, max_branches)
+                pairs = yield from self._promising(pairs, shapes, node, rows, max_branches)
         return pairs
 
     def best(
@@ -186,7 +188,7 @@ class PairSearch:
         max_branches: int,
         node_number: int,
         to_beat: float,
-    ) -> PairCandidate | None:
+    ) -> Inquiry[PairCandidate | None]:
         """Find the pair with the greatest gain after penalties.
 
         Parameters
@@ -209,7 +211,9 @@ class PairSearch:
         n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
         n_visits = VISITS_PER_GROUPED_BIN * len(histogram)
         groups = self._screen.groups(histogram, threads_for(n_visits, self._n_threads))
-        finalists, information = self._weigh(pairs, node, rows, histogram, groups, n_threads)
+        finalists, information = yield from self._weigh(
+            pairs, node, rows, histogram, groups, n_threads
+        )
         needed = to_beat + self.pair_penalty(node)
         is_choosy = len(pairs) > options.n_fitted and self.must_hold_up
         if is_choosy:
@@ -218,7 +222,8 @@ class PairSearch:
             )
             telling = information > least
             finalists, information = finalists[telling], information[telling]
-        gains, starts = self._grow(finalists, information, rows, groups, search_options, n_threads)
+        about = rows, groups, search_options, n_threads
+        gains, starts = yield from self._grow(finalists, information, *about)
         if is_choosy:
             least = max(HOPEFUL_SHARE * needed, HOPEFUL_SHARE_OF_BEST * gains.max(initial=0.0))
             hopeful = gains > least
@@ -228,13 +233,17 @@ class PairSearch:
         # The best are looked at again more closely, now with all crossings.
         chosen = _greatest(gains, CLOSE_LOOKS_PER_FIT * options.n_fitted)
         finalists, gains, starts = finalists[chosen], gains[chosen], starts[chosen]
-        closer, other_starts = self._grow(finalists, None, rows, groups, search_options, n_threads)
+        closer, other_starts = yield from self._grow(finalists, None, *about)
         is_better = closer > gains + 1e-10 * node.weight
         gains[is_better], starts[is_better] = closer[is_better], other_starts[is_better]
         chosen = _greatest(gains, options.n_fitted)
         if is_choosy:
             chosen = chosen[gains[chosen] >= HOPEFUL_SHARE_OF_BEST * gains.max()]
-        return self._fit(finalists[chosen], starts[chosen], node, rows, groups, search_options)
+        return (
+            yield from self._fit(
+                finalists[chosen], starts[chosen], node, rows, groups, search_options
+            )
+        )
 
     def _chunk(self, n_groups: int) -> int:
         """Pairs whose cells have room in memory at a time."""
@@ -249,7 +258,7 @@ class PairSearch:
         histogram: np.ndarray,
         groups: Groups,
         n_threads: int,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> Inquiry[tuple[np.ndarray, np.ndarray]]:
         """The pairs that tell most, and how much each tells at most, from rough grids."""
         n_groups = groups.n_rough + 1
         n_stats = self._goal.targets.n_stats
@@ -258,7 +267,7 @@ class PairSearch:
         noise = self._goal.noise(node)
         leaders = _Leaders(self._options.n_finalists)
         for first, some in pairs.parts(self._chunk(n_groups)):
-            cells = rows.grids(some, groups.rough_of_bin, n_groups)
+            cells = yield from rows.grids(some, groups.rough_of_bin, n_groups)
             leaders.add(first, whole - self._screen.losses(cells, noise, n_threads))
         return pairs.take(leaders.numbers), leaders.gains
 
@@ -270,13 +279,13 @@ class PairSearch:
         groups: Groups,
         search_options: dict[str, Any],
         n_threads: int,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> Inquiry[tuple[np.ndarray, np.ndarray]]:
         """Gains of the pairs on their grids, and how their inner trees start."""
         found: list[tuple[np.ndarray, np.ndarray]] = []
         size = min(self._chunk(ALL_GROUPS), VISITS_PER_CALL // VISITS_PER_GRID)
         for first in range(0, len(pairs), size):
             some = slice(first, first + size)
-            cells = rows.grids(pairs[some], groups.of_bin, ALL_GROUPS)
+            cells = yield from rows.grids(pairs[some], groups.of_bin, ALL_GROUPS)
             found.append(
                 self._screen.screen(
                     pairs[some], cells, groups,
@@ -296,7 +305,7 @@ class PairSearch:
         node: NodeStatistics,
         rows: RowsOfNode,
         max_branches: int,
-    ) -> PairList:
+    ) -> Inquiry[PairList]:
         """The most promising pairs by the paper's filter, from each feature's own best shape."""
         options, goal = self._options, self._goal
         branch_of_bin = univariate.branch_of_bin
@@ -304,7 +313,7 @@ class PairSearch:
         gains = np.maximum(univariate.gains, 0.0)
         leaders = _Leaders(options.n_screened)
         for first, some in pairs.parts(self._chunk(max_branches)):
-            cells = rows.grids(some, branch_of_bin, max_branches, options.filter_rows)
+            cells = yield from rows.grids(some, branch_of_bin, max_branches, options.filter_rows)
             seen = goal.criterion.weight(cells[0].sum(axis=0)[: goal.targets.n_stats])
             crossed = self._screen.losses(cells, 0.0, self._n_threads)
             alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * (seen / node.weight)
@@ -331,7 +340,7 @@ class PairSearch:
         rows: RowsOfNode,
         groups: Groups,
         search_options: dict[str, Any],
-    ) -> PairCandidate | None:
+    ) -> Inquiry[PairCandidate | None]:
         """The best of some pairs, fitted on a sample of the rows."""
         best: PairCandidate | None = None
         n_looked_at = min(rows.n_rows, self._options.sample_rows)
@@ -339,7 +348,7 @@ class PairSearch:
         for first in range(0, len(pairs), size):
             some = slice(first, first + size)
             features = sorted(set(pairs[some].ravel().tolist()))
-            sample = rows.sample(tuple(features), self._options.sample_rows)
+            sample = yield from rows.sample(tuple(features), self._options.sample_rows)
             places = np.searchsorted(features, pairs[some])
             fits = self._fits(
                 sample, sample.rows, places, starts[some], groups.positions, search_options

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.pair_cuts import PairCuts
+from shapetree._core.pieces import PairCuts
 from shapetree._core.search import BinSplit
 from shapetree.data._binning import FeatureBins
 from shapetree.tree._shape import PairShape, ShapeFunction, shape_from_bins

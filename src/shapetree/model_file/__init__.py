@@ -5,7 +5,7 @@ version number.
 """
 
 from shapetree.model_file._check import PREFIX, NotAModel, short
-from shapetree.model_file._model import Model
+from shapetree.model_file._format import Model
 from shapetree.model_file._read import read_model
 from shapetree.model_file._write import write_model
 

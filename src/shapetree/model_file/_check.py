@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from shapetree.model_file._model import SPECIAL, VERSION, Json
+from shapetree.model_file._format import SPECIAL, VERSION, Json
 
 PREFIX = "not a shapetree model"
 # Least bytes of a file for each list and each object in it, all in all; those of a model have more.

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.data._columns import Level
+from shapetree.data._columns import MAX_EXACT, Level
 from shapetree.data._shares import MOST_STEPS
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import NotAModel, Part, parse, short
-from shapetree.model_file._model import (
+from shapetree.model_file._format import (
     DATE_KINDS,
     FORMAT,
     INT32,
@@ -29,21 +29,20 @@ from shapetree.model_file._model import (
     OF_NUMBERS,
     SPECIAL,
     VERSION,
-    WHOLE,
     Frame,
     Model,
     max_label_bytes,
     max_trees,
 )
-from shapetree.model_file._nodes import read_tree
+from shapetree.model_file._read_nodes import read_tree
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._evaluation import HeldOut
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._intervals import UnseenLeaf
 from shapetree.tree._naming import Names
-from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary
 from shapetree.tree._stability import NodeStability, Stability
-from shapetree.tree._sure import UnseenLeaf
 
 # Lists and objects inside each other in a parameter.
 MAX_NESTING = 8
@@ -151,7 +150,7 @@ def _usual_strength(parameters: dict[str, Any]) -> float:
 
 def _read_version(root: Part) -> None:
     root.member("format").one_of(FORMAT)
-    version = root.member("version").integer(1, WHOLE)
+    version = root.member("version").integer(1, MAX_EXACT)
     if version > VERSION:
         raise NotAModel(
             f"this file has version {version} of the model format, but this shapetree reads only "
@@ -277,7 +276,7 @@ def _read_held_out(part: Part | None, tree: TreeArrays) -> HeldOut | None:
     numbers = {name: score.number(is_finite=False) for name, score in scores.members()}
     if not numbers:
         scores.refuse("must have at least one member")
-    n_rows, leaves = part.member("rows").integer(1, WHOLE), part.optional("leaves")
+    n_rows, leaves = part.member("rows").integer(1, MAX_EXACT), part.optional("leaves")
     found: dict[int, UnseenLeaf] = {}
     for each in () if leaves is None else leaves.each():
         each.has_only("leaf", "rows", "value")
@@ -295,7 +294,7 @@ def _read_stability(
     if part is None:
         return None
     part.has_only("resamples", "nodes")
-    n_resamples = part.member("resamples").integer(1, WHOLE)
+    n_resamples = part.member("resamples").integer(1, MAX_EXACT)
     has_classes = frame.n_classes is not None
     name = "agreement" if has_classes else "deviation"
     nodes = []

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.data._columns import Level
+from shapetree.data._columns import MAX_EXACT, Level
 from shapetree.data._table import FeatureInfo
-from shapetree.model_file._model import (
+from shapetree.model_file._format import (
     DATE_KINDS,
     FORMAT,
     LABEL_TYPES,
@@ -23,7 +23,6 @@ from shapetree.model_file._model import (
     NUMBER_KINDS,
     SPECIAL,
     VERSION,
-    WHOLE,
     Json,
     Model,
     max_label_bytes,
@@ -31,7 +30,7 @@ from shapetree.model_file._model import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._naming import Names
 from shapetree.tree._sketch import Density, NodeSketch, PackedCounts
 from shapetree.tree._stability import Stability
@@ -122,7 +121,7 @@ def _write_tree(fitted: FittedTree) -> Json:
 
 
 def _write_stability(stability: Stability) -> Json:
-    """What resamples tell of the nodes; what they tell of rows is not written."""
+    """Results of the resamples for the nodes; those for rows are not written."""
     nodes: list[Json] = []
     for values, same_feature, similar_split in stability.nodes:
         numbers = _write_numbers(np.array(values))
@@ -333,5 +332,5 @@ def _write_number(number: float) -> float | int | str:
     if not math.isfinite(number):
         return next(text for text, value in SPECIAL.items() if str(value) == str(number))
     is_negative_zero = number == 0 and math.copysign(1, number) < 0
-    is_short = abs(number) < WHOLE and number == int(number) and not is_negative_zero
+    is_short = abs(number) < MAX_EXACT and number == int(number) and not is_negative_zero
     return int(number) if is_short else number

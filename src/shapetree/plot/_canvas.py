@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from shapetree.plot._colours import DARK, Colour, blend
 from shapetree.plot._layout import Box, Point
-from shapetree.plot._text import ASCENT, DESCENT, clean, families_for, shorten, warn_of_lacking
+from shapetree.plot._text_width import (
+    ASCENT,
+    DESCENT,
+    clean,
+    families_for,
+    shorten,
+    warn_of_lacking,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,7 +11,7 @@ from shapetree.plot._layout import (
     hatching,
 )
 from shapetree.plot._scene import Scene, is_missing, rows_of
-from shapetree.plot._text import clean, shorten, width
+from shapetree.plot._text_width import clean, shorten, width
 from shapetree.tree._view import NodeView
 
 MISSING = "NA"

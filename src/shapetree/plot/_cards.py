@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapetree.plot._card import Card
-from shapetree.plot._planes import PairCard
+from shapetree.plot._pair_card import PairCard
 from shapetree.plot._scene import Scene
 from shapetree.plot._strips import CategoryCard, OrderedCard
 from shapetree.tree._view import NodeView

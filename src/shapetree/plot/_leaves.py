@@ -12,7 +12,7 @@ from shapetree.plot._card import draw_frame
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
 from shapetree.plot._layout import Box
 from shapetree.plot._scene import Scene
-from shapetree.plot._text import width
+from shapetree.plot._text_width import width
 from shapetree.tree._view import NodeView
 
 BAR = 42.0  # width of the bar of a leaf that is a line

@@ -8,7 +8,7 @@ from shapetree.plot._canvas import Canvas, line_height
 from shapetree.plot._colours import DARK, GREY, Colour
 from shapetree.plot._layout import Box
 from shapetree.plot._scene import Scene
-from shapetree.plot._text import clean, shorten, width
+from shapetree.plot._text_width import clean, shorten, width
 
 SIZE, TITLE_SIZE = 8.0, 11.0
 SWATCH = 8.0

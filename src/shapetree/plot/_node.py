@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shapetree.data._names import node_number
-from shapetree.drawing._planes import check_swap
+from shapetree.drawing._plane_map import check_swap
 from shapetree.drawing._scales import check_scale
 from shapetree.drawing._ticks import distinct, round_numbers
 from shapetree.plot._canvas import MARGIN, Canvas, line_height
@@ -20,7 +20,7 @@ from shapetree.plot._legend import Header
 from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
-from shapetree.plot._text import clean, width
+from shapetree.plot._text_width import clean, width
 from shapetree.tree._digits import percent
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView
@@ -73,8 +73,8 @@ def plot_node(
     scale : {"auto", "linear", "log", "quantile"}, default="auto"
         The axis of a numeric feature. "log" falls back to linear unless all numbers are positive;
         "auto" is logarithmic only if half of the rows would crowd into a tenth of a linear axis;
-        "quantile" gives every row the same room. Two slanted lines mark a break in an axis, so that
-        a few rows far away do not take up all of it.
+        "quantile" gives every row the same room. Two slanted lines mark a break in an axis, here
+        or of a pair, so that a few rows far away do not take up all of it.
     swap : bool, default=False
         Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
         except that longitude or x always goes to the right, and latitude or y up.

@@ -16,7 +16,7 @@ from shapetree.plot._checks import check_title
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
 from shapetree.plot._layout import Box
 from shapetree.plot._picture import Drawing, Picture, before_drawing, check_axes, import_matplotlib
-from shapetree.plot._text import width
+from shapetree.plot._text_width import width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -13,7 +13,7 @@ from shapetree.data._table import FeatureInfo
 from shapetree.drawing._scales import TargetScale, target_scale
 from shapetree.drawing._ticks import number
 from shapetree.plot._colours import Colour, Palette
-from shapetree.plot._text import clean
+from shapetree.plot._text_width import clean
 from shapetree.tree._digits import exact, percent
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import category_name, number_and_spread, predicted_words

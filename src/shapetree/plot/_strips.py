@@ -16,7 +16,7 @@ from shapetree.plot._card import LABEL_GAP, TICK, Card
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE, WHITE, blend
 from shapetree.plot._layout import Box, spread
 from shapetree.plot._scene import Scene
-from shapetree.plot._text import clean, shorten, width
+from shapetree.plot._text_width import clean, shorten, width
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView
 from shapetree.tree._words import category_name

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from shapetree.data._names import node_number
-from shapetree.drawing._planes import check_swap
+from shapetree.drawing._plane_map import check_swap
 from shapetree.drawing._scales import check_scale
 from shapetree.plot._canvas import EDGES, MARGIN, Canvas
 from shapetree.plot._cards import card_for

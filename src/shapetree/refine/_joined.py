@@ -10,23 +10,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shapetree._core.histogram import join_cells
-from shapetree._core.leaf_losses import LeafLosses
-from shapetree.data._map_join import Join, Then, add, add_each
+from shapetree._core.losses import LeafLosses
+from shapetree.data._map_join import (
+    Inquiry,
+    Join,
+    MappedParts,
+    Question,
+    Result,
+    Then,
+    add,
+    add_each,
+    run_inquiries,
+)
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
-from shapetree.grow._joined import JoinedRows, JoinedRowsOfNode, PartOfRows, PartsTogether
-from shapetree.grow._local import LocalRows, LocalRowsOfNode
-from shapetree.grow._rows import Result
+from shapetree.grow._joined import INQUIRIES_AT_ONCE, JoinedRows, PartOfRows
+from shapetree.grow._local import LocalRows
 from shapetree.grow._splits import Split
 from shapetree.refine._loss import loss_of
 from shapetree.refine._rows import (
     CareSet,
-    LocalCareSet,
     LocalRefinedRows,
     LossCells,
+    Losses,
+    care_sets_of,
 )
-from shapetree.tree._shape import PairShape
 
 # Nodes of a level, and what `branch_losses` asks for them.
 Level = tuple[list[int], np.ndarray, np.ndarray]
@@ -130,7 +139,6 @@ class PartOfTree(LocalRefinedRows):
 
     _level: Level | None = None
     _found: tuple[np.ndarray, np.ndarray, np.ndarray]
-    _care: list[CareSet] | None = None
 
     def __init__(
         self, rows: LocalRows, losses: LeafLosses, n_nodes: int, max_branches: int
@@ -153,7 +161,7 @@ class PartOfTree(LocalRefinedRows):
     def look(self, level: Level) -> None:
         """Find out what each branch would cost the rows of a level's nodes."""
         if self._level is None or not _is_same(self._level, level):
-            self._level, self._care = level, None
+            self._level = level
             self._found = self.branch_losses(*level)
 
     def all_nodes(self, nodes: list[int]) -> tuple[np.ndarray, ...]:
@@ -195,21 +203,6 @@ class PartOfTree(LocalRefinedRows):
                 )
             ]
         )
-
-    def care_set(self, n_branches: list[int], number: int) -> CareSet:
-        """Rows of a node that care."""
-        return self._care_sets(n_branches)[number]
-
-    def sums_of_care(self, n_branches: list[int]) -> list[np.ndarray]:
-        """Numbers of rows that care, what they lose at least, and their regrets."""
-        care = self._care_sets(n_branches)
-        sums = [[each.n_rows, each.least, each.regret] for each in care]
-        return list(np.array(sums, dtype=np.float64).reshape(-1, 3).T)
-
-    def _care_sets(self, n_branches: list[int]) -> list[CareSet]:
-        if self._care is None:
-            self._care = self.care_sets(n_branches)
-        return self._care
 
 
 def _is_same(one: Level, other: Level) -> bool:
@@ -265,9 +258,11 @@ class JoinedRefinedRows:
             splits, self._new_splits = self._new_splits, []
             self._parts.change(partial(RefinedPart.set_splits, splits=splits))
 
-    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
-        """Results of jobs that only ask."""
-        return self.rows.together(jobs)
+    def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
+        """Results of inquiries, some of them at once."""
+        self._tell_splits()
+        parts = MappedParts(self._parts, RefinedPart.tree)
+        return run_inquiries(inquiries, parts, INQUIRIES_AT_ONCE)
 
     def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
         """Give a node another split, or make it a leaf; its rows stay where they are."""
@@ -340,14 +335,6 @@ class JoinedRefinedRows:
         )
         return n_rows, weights, pieces
 
-    def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
-        """Rows of a node in each branch under another split."""
-        return np.asarray(
-            self._ask(
-                partial(PartOfTree.branch_counts, node=node, split=split, n_branches=n_branches)
-            )
-        ).tolist()
-
     def leaf_sums(self, nodes: list[int]) -> np.ndarray:
         """What nodes' rows add up to: weight of each class, or of all rows and of y."""
         return self._over_leaves(self._all_nodes().sums, nodes, np.sum)
@@ -363,18 +350,13 @@ class JoinedRefinedRows:
         """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
         return self.rows.medians_of(nodes, True)
 
-    def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-        """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
-        of = partial(PartOfTree.leaf_totals, nodes=nodes, table=table, anchors=anchors)
-        return np.asarray(self._ask(of))
-
-    def branch_losses(
+    def losses_of_level(
         self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Find out what each branch would cost the rows of one level's nodes."""
+    ) -> Inquiry[Losses]:
+        """What each branch would cost the rows of one level's nodes."""
         # The table goes on to change.
         self._level = list(nodes), table.copy(), anchors
-        found, cells = self._ask(partial(PartOfTree.losses, level=self._level), join_losses)
+        found, cells = yield Question(partial(PartOfTree.losses, level=self._level), join_losses)
         self._cells = LossCells(*cells)
         sums, n_care, least = found
         return sums, n_care, least
@@ -388,49 +370,7 @@ class JoinedRefinedRows:
         """Rows of each node of the level that care; the nodes have so many branches."""
         self._change(partial(RefinedPart.look, level=self._level))
         sums = self._ask(partial(PartOfTree.sums_of_care, n_branches=n_branches), add_each)
-        return [
-            JoinedCareSet(self._parts, n_branches, number, int(n_rows), float(least), float(regret))
-            for number, (n_rows, least, regret) in enumerate(zip(*sums, strict=True))
-        ]
-
-
-class JoinedCareSet:
-    """Rows of several holders for which branches differ; see `CareSet`."""
-
-    def __init__(
-        self,
-        parts: PartsTogether,
-        n_branches: list[int],
-        number: int,
-        n_rows: int,
-        least: float,
-        regret: float,
-    ) -> None:
-        self.n_branches = n_branches[number]
-        self.n_rows, self.least, self.regret = n_rows, least, regret
-        self._parts = parts
-        care = partial(PartOfTree.care_set, n_branches=n_branches, number=number)
-        self._care = Then(RefinedPart.tree, care)
-
-    def losses_by_ratio(self) -> np.ndarray:
-        """What rows lose in their second best branch, and their regrets, both in sum."""
-        return np.asarray(self._parts.ask(Then(self._care, LocalCareSet.losses_by_ratio), add))
-
-    def as_classes(self, divisor: float, unit: float) -> JoinedRowsOfNode:
-        """The rows as if their best branches were classes, and their regrets weights."""
-        at = Then(self._care, partial(LocalCareSet.as_classes, divisor=divisor, unit=unit))
-        return JoinedRowsOfNode(self._parts, self.n_rows, at)
-
-    def as_copies(self, divisor: float, unit: float) -> JoinedRowsOfNode:
-        """The rows once for each branch in which they lose least, see `CareSet`."""
-        at = Then(self._care, partial(LocalCareSet.as_copies, divisor=divisor, unit=unit))
-        n_copies = int(self._parts.ask(Then(at, LocalRowsOfNode.size), add))
-        return JoinedRowsOfNode(self._parts, n_copies, at)
-
-    def region_losses(self, shape: PairShape) -> np.ndarray:
-        """What rows lose in each branch beyond branch 0, by region; missing values last."""
-        of = partial(LocalCareSet.region_losses, shape=shape)
-        return np.asarray(self._parts.ask(Then(self._care, of), add))
+        return care_sets_of(n_branches, sums)
 
 
 class _AllNodes(NamedTuple):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 
 import numpy as np
 
-from shapetree._core.leaf_losses import LeafLosses
+from shapetree._core.losses import LeafLosses
+from shapetree.data._map_join import Inquiry, Question, add
 from shapetree.data._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
-from shapetree.refine._rows import RefinedRows
+from shapetree.refine._rows import LocalRefinedRows, RefinedRows
 
 # Rows of the classes' overall shares that every leaf counts beside its own: no leaf is certain.
 PRIOR_ROWS = 2.0
@@ -81,7 +83,7 @@ class ClassLoss(TreeLoss):
         counts = rows.leaf_sums(leaves)
         blocks = zip(self._starts[:-1], self._starts[1:], strict=True)
         table = np.hstack([self._losses(counts[:, a:b], slice(a, b)) for a, b in blocks])
-        # On a grid, so that sums do not depend on the order of rows, see `_core.leaf_losses`.
+        # On a grid, so that sums do not depend on the order of rows, see `_core.losses`.
         return (table + self._anchor) - self._anchor
 
     @abstractmethod
@@ -157,7 +159,8 @@ class NumberLoss(TreeLoss):
         """Note what the root alone would lose."""
         table = np.zeros((rows.n_nodes, self.rows.n_outputs))
         table[0] = self.fit_leaves(rows, [0])[0]
-        self._greatest = float(rows.leaf_totals([0], table, self.anchors(rows, [0]))[0])
+        (totals,) = rows.run([leaf_totals([0], table, self.anchors(rows, [0]))])
+        self._greatest = float(totals[0])
 
     def fit_leaves(self, rows: RefinedRows, leaves: list[int]) -> np.ndarray:
         """What each leaf predicts, for every output."""
@@ -220,15 +223,21 @@ class LeafTable:
         """Whether the total is known as leaves are now."""
         return not self._untold
 
-    def total(self, leaves: list[int]) -> float:
+    def total(self, leaves: list[int]) -> Inquiry[float]:
         """Loss of the rows in all leaves, which are given in an order that rows do not decide."""
         untold = [leaf for leaf in leaves if leaf in self._untold]
         if untold:
             anchors = self._loss.anchors(self._rows, untold)
-            of_rows = self._rows.leaf_totals(untold, self.lines, anchors)
+            of_rows = yield from leaf_totals(untold, self.lines, anchors)
             self._totals[untold] = of_rows + self._loss.added(self.lines[untold])
             self._untold.clear()
         return float(self._totals[leaves].sum())
+
+
+def leaf_totals(leaves: list[int], table: np.ndarray, anchors: np.ndarray) -> Inquiry[np.ndarray]:
+    """Loss of the rows of nodes as leaves, whose lines stand in a table of all nodes."""
+    of = partial(LocalRefinedRows.leaf_totals, nodes=leaves, table=table, anchors=anchors)
+    return (yield Question(of, add))
 
 
 def powers_above(numbers: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shapetree._core.pieces import number_cuts
+from shapetree.data._map_join import Inquiry
 from shapetree.data._sums import exact_unit
 from shapetree.data._targets import ClassGoal
 from shapetree.grow._candidates import CandidateOptions
@@ -95,7 +96,7 @@ class PairRefitter:
         region_price: float,
         slack: float,
         pairs: PairList | None,
-    ) -> AssignedPair | None:
+    ) -> Inquiry[AssignedPair | None]:
         """The best split on a pair for a node's care set; None if it has been searched enough.
 
         Parameters
@@ -120,39 +121,43 @@ class PairRefitter:
         if self._copies is None:
             rows = care.as_classes(divisor, exact_unit(care.regret / divisor))
         else:
-            rows = care.as_copies(price, exact_unit(care.regret * care.n_branches / price))
-        histogram = rows.histogram()
+            rows = yield from care.as_copies(
+                price, exact_unit(care.regret * care.n_branches / price)
+            )
+        histogram = yield from rows.histogram()
         now = _Seen(slack, histogram[:MAX_BINS_SEEN].copy(), n_found)
         if before is not None and now.is_like(before):
             return None
         self._seen[number] = now
         goal, search = self._search(care.n_branches)
-        (node,) = goal.statistics(rows.totals()[None])
+        (node,) = goal.statistics((yield from rows.totals())[None])
         # Gini is at most twice the weight in wrong branches.
         to_beat = 0.0
         if self._copies is None:
-            most = 2.0 * most_in_wrong_branches(care, slack) / divisor
-            to_beat = max(node.impurity * node.weight - most - search.pair_penalty(node), 0.0)
+            most = slack
+            if care.n_branches > 2:
+                most = most_in_wrong_branches((yield from care.losses_by_ratio()), slack)
+            lost = 2.0 * most / divisor
+            to_beat = max(node.impurity * node.weight - lost - search.pair_penalty(node), 0.0)
         about = node, rows, histogram, care.n_branches, 0
         if pairs is None or self._copies is None:
-            pairs = search.considered(*about)
-        found = search.best(pairs, *about, to_beat=to_beat)
+            pairs = yield from search.considered(*about)
+        found = yield from search.best(pairs, *about, to_beat=to_beat)
         if found is None:
             return None
         self._seen[number] = replace(now, n_found=n_found + 1)
-        return assigned(care, found.shape, region_price, self._options.max_parts)
+        costs = yield from care.region_losses(found.shape)
+        return assigned(costs, found.shape, region_price, self._options.max_parts)
 
 
-def most_in_wrong_branches(care: CareSet, slack: float) -> float:
+def most_in_wrong_branches(losses_by_ratio: np.ndarray, slack: float) -> float:
     """Regret of all rows that a split can send to wrong branches, if they lose no more than this.
 
     What a row loses there is what it loses in its second best branch at least; its regret is what
     it loses in all branches. Those come first that cost least for their regret.
     """
-    if care.n_branches == 2:
-        return slack
     spent = bought = 0.0
-    groups = care.losses_by_ratio().tolist()
+    groups = losses_by_ratio.tolist()
     for number, (loss, regret) in reversed(list(enumerate(groups))):
         if spent + loss > slack:
             # Of the last group, a part, at the best ratio that it may have.
@@ -178,14 +183,22 @@ class AssignedPair:
 
 
 def assigned(
-    care: CareSet, shape: PairShape, region_price: float, max_regions: int
+    losses: np.ndarray, shape: PairShape, region_price: float, max_regions: int
 ) -> AssignedPair | None:
     """Send the regions of a shape function where a care set loses least; join where it pays.
 
     There are at most `max_regions` then, found by the dynamic programme of
     `shapetree._core.pair_tree`. None if a single region is left.
+
+    Parameters
+    ----------
+    losses : array
+        See `CareSet.region_losses`.
+    shape : PairShape
+    region_price : float
+    max_regions : int
     """
-    costs = care.region_losses(shape).tolist()
+    costs = losses.tolist()
     low, high = shape.cut_low.tolist(), shape.cut_high.tolist()
     most = min(max_regions, len(low) + 1)
     # Of each cut: what its rows lose in each branch; what they lose at least, with the price of the
@@ -219,11 +232,10 @@ def assigned(
             room |= {low[cut]: n_low, high[cut]: room[cut] - n_low}
     if is_joined[0]:
         return None
-    return _keep_cuts(care, shape, costs, total, is_joined)
+    return _keep_cuts(shape, costs, total, is_joined)
 
 
 def _keep_cuts(
-    care: CareSet,
     shape: PairShape,
     costs: list[list[float]],
     total: list[list[float]],
@@ -231,7 +243,7 @@ def _keep_cuts(
 ) -> AssignedPair:
     """Number the cuts that stay, and give the regions between them branches."""
     targets = list(zip(shape.cut_low.tolist(), shape.cut_high.tolist(), strict=True))
-    cut_at, low, branch, losses = [0], [-1], [-1], [0.0] * care.n_branches
+    cut_at, low, branch, losses = [0], [-1], [-1], [0.0] * len(costs[0])
 
     def best_branch(of_branches: list[float]) -> int:
         best = of_branches.index(min(of_branches))
@@ -251,7 +263,7 @@ def _keep_cuts(
     split = PairSplit(
         replace(
             shape,
-            n_branches=care.n_branches,
+            n_branches=len(losses),
             cut_a=shape.cut_a[kept],
             cut_b=shape.cut_b[kept],
             cut_threshold=shape.cut_threshold[kept],

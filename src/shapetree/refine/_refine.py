@@ -18,7 +18,7 @@ from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import PairRefitter
 from shapetree.refine._rows import LocalRefinedRows, RefinedRows
-from shapetree.refine._splits import split_of, without_gaps
+from shapetree.refine._split_costs import split_of, without_gaps
 from shapetree.refine._tao import Refiner
 from shapetree.refine._working_tree import WorkingNode, WorkingTree
 from shapetree.tree._arrays import TreeArrays
@@ -88,7 +88,7 @@ def refine_tree_arrays(
     """Refine a finished tree for rows that are all at its root, see `refine`.
 
     No threshold of the tree may part rows of a node in one bin, see
-    `shapetree.tree._fitting.fitting_bins`.
+    `shapetree.tree._rebinning.fitting_bins`.
     """
     shapes = [shape_of(tree, node) for node in range(tree.node_count)]
     nodes = [

@@ -6,26 +6,36 @@ Nodes are named by their numbers, and every answer is a sum over a node's rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from shapetree._core.histogram import Targets
-from shapetree._core.leaf_losses import LeafLosses
-from shapetree._core.pair_cuts import PairCuts
+from shapetree._core.losses import LeafLosses
+from shapetree._core.pieces import PairCuts
 from shapetree._core.routing import RoutedRows
 from shapetree._core.rows import NodeRows
 from shapetree._core.search import BinSplit
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import FeatureBins
+from shapetree.data._map_join import (
+    Inquiry,
+    LocalParts,
+    Question,
+    Result,
+    Then,
+    add,
+    add_each,
+    run_inquiries,
+)
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import on_grid
 from shapetree.data._targets import Goal, RegressionGoal
 from shapetree.grow._grower import describe
-from shapetree.grow._local import LocalRows, LocalRowsOfNode
-from shapetree.grow._rows import Result, RowsOfNode
+from shapetree.grow._local import LocalRows
+from shapetree.grow._rows_of_node import LocalRowsOfNode, RowsOfNode
 from shapetree.grow._splits import PairSplit, Split, cuts_of, regions_of
 from shapetree.tree._shape import PairShape
 
@@ -38,6 +48,9 @@ VISITS_PER_SENDING = 8
 VISITS_PER_SUM = 3
 # Memory that a level's cells may take at a time.
 MAX_CELL_BYTES = 2**23
+
+# What each branch costs the rows of some nodes, rows that care, and what these lose at least.
+Losses: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class LossCells(NamedTuple):
@@ -86,8 +99,8 @@ class RefinedRows(Protocol):
     max_branches: int
     n_threads: int
 
-    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
-        """Results of jobs that only ask; see `Rows`."""
+    def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
+        """Results of inquiries that ask functions of `LocalRefinedRows`; see `Rows`."""
         ...
 
     def reorder_rows(self) -> Goal:
@@ -124,10 +137,6 @@ class RefinedRows(Protocol):
         """Rows, weights and pieces of nodes if a node's rows were sent down now."""
         ...
 
-    def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
-        """Rows of a node in each branch under another split."""
-        ...
-
     def leaf_sums(self, nodes: list[int]) -> np.ndarray:
         """What nodes' rows add up to: weight of each class, or of all rows and of y."""
         ...
@@ -140,14 +149,10 @@ class RefinedRows(Protocol):
         """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
         ...
 
-    def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
-        """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
-        ...
-
-    def branch_losses(
+    def losses_of_level(
         self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Find out what each branch would cost the rows of one level's nodes."""
+    ) -> Inquiry[Losses]:
+        """What each branch would cost the rows of one level's nodes; see `branch_losses`."""
         ...
 
     def loss_cells(self, wanted: np.ndarray) -> Iterator[tuple[int, LossCells]]:
@@ -159,55 +164,58 @@ class RefinedRows(Protocol):
         ...
 
 
-class CareSet(Protocol):
-    """Rows of a node for which branches differ."""
+@dataclass(frozen=True)
+class CareSet:
+    """Rows of a node for which branches differ, wherever they are.
 
-    @property
-    def n_rows(self) -> int:
-        """How many there are."""
-        ...
+    Attributes
+    ----------
+    at : function
+        Makes a `LocalCareSet` of what is asked: a part of the rows under the tree, or all.
+    n_branches : int
+        Branches of the node.
+    n_rows : int
+        How many there are.
+    least, regret : float
+        What all of them lose in their best branches, beyond branch 0, and what they would lose
+        more than that, over all branches.
+    """
 
-    @property
-    def n_branches(self) -> int:
-        """Branches of the node."""
-        ...
+    at: Callable[..., Any]
+    n_branches: int
+    n_rows: int
+    least: float
+    regret: float
 
-    @property
-    def least(self) -> float:
-        """What all of them lose in their best branches, beyond branch 0."""
-        ...
-
-    @property
-    def regret(self) -> float:
-        """What all of them would lose more than in their best branches, over all branches."""
-        ...
-
-    def losses_by_ratio(self) -> np.ndarray:
+    def losses_by_ratio(self) -> Inquiry[np.ndarray]:
         """What rows lose in their second best branch, and their regrets, both in sum.
 
         They are grouped by the logarithm of the ratio of the two, (N_RATIOS, 2).
         """
-        ...
+        return (yield Question(Then(self.at, LocalCareSet.losses_by_ratio), add))
 
     def as_classes(self, divisor: float, unit: float) -> RowsOfNode:
         """The rows as if their best branches were classes, and their regrets weights."""
-        ...
+        of = partial(LocalCareSet.as_classes, divisor=divisor, unit=unit)
+        return RowsOfNode(Then(self.at, of), self.n_rows)
 
-    def as_copies(self, divisor: float, unit: float) -> RowsOfNode:
+    def as_copies(self, divisor: float, unit: float) -> Inquiry[RowsOfNode]:
         """The rows once for each branch in which they lose least, which is the copy's class.
 
         Copies weigh what their row loses more where it loses most.
         """
-        ...
+        of = partial(LocalCareSet.as_copies, divisor=divisor, unit=unit)
+        return (yield from RowsOfNode.counted(Then(self.at, of)))
 
-    def region_losses(self, shape: PairShape) -> np.ndarray:
+    def region_losses(self, shape: PairShape) -> Inquiry[np.ndarray]:
         """What rows lose in each branch beyond branch 0, by region; missing values last."""
-        ...
+        of = partial(LocalCareSet.region_losses, shape=shape)
+        return (yield Question(Then(self.at, of), add))
 
 
 @dataclass(frozen=True)
 class LocalCareSet:
-    """Rows in memory for which branches differ, as `CareSet` has it.
+    """Rows of a part for which branches differ; what is asked of a `CareSet` is asked of these.
 
     Attributes
     ----------
@@ -224,6 +232,7 @@ class LocalCareSet:
     rows: np.ndarray
     losses: np.ndarray
     n_branches: int
+    _made: dict[Any, LocalRowsOfNode] = field(default_factory=dict, repr=False)
 
     @property
     def n_rows(self) -> int:
@@ -279,8 +288,11 @@ class LocalCareSet:
         unit : float
             Grid that weights are rounded to.
         """
-        every = np.arange(self.n_rows)
-        return self._as_rows(every, self._by_branch.argmin(axis=1), self._regrets / divisor, unit)
+        if (divisor, unit) not in self._made:  # there is one question after another
+            every = np.arange(self.n_rows)
+            labels, weights = self._by_branch.argmin(axis=1), self._regrets / divisor
+            self._made[divisor, unit] = self._as_rows(every, labels, weights, unit)
+        return self._made[divisor, unit]
 
     def as_copies(self, divisor: float, unit: float) -> LocalRowsOfNode:
         """The rows once for each branch in which they lose least, see `CareSet`.
@@ -347,10 +359,11 @@ class LocalRefinedRows:
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
         self._known_sizes: list[int] | None = None  # until rows move
+        self._care: list[LocalCareSet] | None = None  # of the level whose losses were asked for
 
-    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
-        """Results of jobs, one after another."""
-        return self.rows.together(jobs)
+    def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
+        """Results of inquiries, one after another."""
+        return run_inquiries(inquiries, LocalParts([self]))
 
     def reorder_rows(self) -> Goal:
         """Move the rows in memory to where they stand in the tree, and number them so.
@@ -456,9 +469,14 @@ class LocalRefinedRows:
 
     # Losses of a level
 
-    def branch_losses(
+    def losses_of_level(
         self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    ) -> Inquiry[Losses]:
+        """What each branch would cost the rows of one level's nodes."""
+        of = partial(LocalRefinedRows.branch_losses, nodes=nodes, table=table, anchors=anchors)
+        return (yield Question(of, add_each))
+
+    def branch_losses(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> Losses:
         """Find out what each branch would cost the rows of one level's nodes.
 
         Parameters
@@ -480,6 +498,7 @@ class LocalRefinedRows:
         least : array of shape (n_level,)
             What the rows would add to branch 0 if each took the branch where it loses least.
         """
+        self._care = None
         n_threads = self._threads_for(nodes, VISITS_PER_SENDING)
         return self._routed.branch_losses(
             _numbers(nodes), self.leaf_losses, table, anchors, n_threads
@@ -514,10 +533,24 @@ class LocalRefinedRows:
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
         """Rows of each node of the level that care, given the nodes' numbers of branches."""
-        return [
-            LocalCareSet(self.rows, care, losses, n)
-            for (care, losses), n in zip(self._routed.care_sets(), n_branches, strict=True)
-        ]
+        return care_sets_of(n_branches, self.sums_of_care(n_branches))
+
+    def care_set(self, n_branches: list[int], number: int) -> LocalCareSet:
+        """Rows of one node of the level that care."""
+        return self._care_sets(n_branches)[number]
+
+    def sums_of_care(self, n_branches: list[int]) -> list[np.ndarray]:
+        """Numbers of rows that care, what they lose at least, and their regrets."""
+        sums = [[care.n_rows, care.least, care.regret] for care in self._care_sets(n_branches)]
+        return list(np.array(sums, dtype=np.float64).reshape(-1, 3).T)
+
+    def _care_sets(self, n_branches: list[int]) -> list[LocalCareSet]:
+        if self._care is None:
+            self._care = [
+                LocalCareSet(self.rows, care, losses, n)
+                for (care, losses), n in zip(self._routed.care_sets(), n_branches, strict=True)
+            ]
+        return self._care
 
     def _threads_for(self, nodes: list[int], visits: int = 1) -> int:
         if self.n_threads == 1 or threads_for(visits * self.rows.n_rows, self.n_threads) == 1:
@@ -528,3 +561,14 @@ class LocalRefinedRows:
 
 def _numbers(nodes: list[int]) -> np.ndarray:
     return np.array(nodes, dtype=np.int32)
+
+
+def care_sets_of(n_branches: list[int], sums: list[np.ndarray]) -> list[CareSet]:
+    """What is known of the rows that care of a level's nodes, and how to ask for more."""
+    return [
+        CareSet(
+            partial(LocalRefinedRows.care_set, n_branches=n_branches, number=number),
+            n_branches[number], int(n_rows), float(least), float(regret),
+        )
+        for number, (n_rows, least, regret) in enumerate(zip(*sums, strict=True))
+    ]  # fmt: skip

@@ -10,7 +10,7 @@ pass over the rows tells what all of them need.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -27,6 +27,7 @@ from shapetree._core.reduced import (
 )
 from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
+from shapetree.data._map_join import Inquiry, Question, add
 from shapetree.data._sums import exact_unit
 from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
 from shapetree.grow._splits import PairSplit, Split
@@ -34,14 +35,11 @@ from shapetree.refine._copies import CareBins, CopiesOptions, split_by_copies
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned
-from shapetree.refine._rows import CareSet, LossCells, RefinedRows
+from shapetree.refine._rows import CareSet, LocalRefinedRows, LossCells, Losses, RefinedRows
 from shapetree.refine._working_tree import WorkingTree
 
 # Share of the objective within which it counts as the same.
 ROUNDING = 1e-9
-
-# What each branch costs the rows of some nodes, rows that care, and what these lose at least.
-Losses = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -117,7 +115,9 @@ class Refiner:
         return history
 
     def _objective(self) -> float:
-        return self._loss.objective(self._total_loss()) + self._tree.penalties[0]
+        self._fit_leaves()
+        (total,) = self._rows.run([self._table.total(self._tree.leaves)])
+        return self._loss.objective(total) + self._tree.penalties[0]
 
     def _fit_leaves(self) -> None:
         """Let leaves be the best for their rows."""
@@ -126,14 +126,11 @@ class Refiner:
             self._table.fit(tree.changed_leaves)
             tree.changed_leaves = []
 
-    def _total_loss(self) -> float:
-        """Loss of all rows in their leaves."""
-        self._fit_leaves()
-        return self._table.total(self._tree.leaves)
-
-    def _price(self) -> float:
+    def _price(self) -> Inquiry[float]:
         """Loss that a penalty of 1 is worth now."""
-        return self._loss.price(0.0 if self._loss.price_is_fixed else self._total_loss())
+        if self._loss.price_is_fixed:
+            return self._loss.price(0.0)
+        return self._loss.price((yield from self._table.total(self._tree.leaves)))
 
     def _sweep(self) -> bool:
         """Solve every node once, from the deepest level up; whether anything changed."""
@@ -169,20 +166,31 @@ class Refiner:
     def _price_and_losses(self, nodes: list[int]) -> tuple[float, list[int], Losses]:
         """The price, nodes of a level that are not settled at it, and what branches cost there."""
         if self._loss.price_is_fixed or self._table.is_told:
-            price = self._price()
+            (price,) = self._rows.run([self._price()])
             nodes = [number for number in nodes if self._tree.nodes[number].settled_at != price]
-            return price, nodes, self._losses(nodes)
+            (losses,) = self._rows.run([self._losses(nodes)])
+            return price, nodes, losses
         # Other leaves have another price, at which no node is settled.
-        jobs: list[Callable[[], Any]] = [self._price, partial(self._losses, nodes)]
-        price, losses = self._rows.together(jobs)
+        both: list[Inquiry[Any]] = [self._price(), self._losses(nodes)]
+        price, losses = self._rows.run(both)
         return price, nodes, losses
 
-    def _losses(self, nodes: list[int]) -> Losses:
+    def _losses(self, nodes: list[int]) -> Inquiry[Losses]:
         """What each branch would cost the rows of some nodes of one level."""
         if not nodes:
             return np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0)
         anchors = self._loss.anchors(self._rows, nodes)
-        return self._rows.branch_losses(nodes, self._table.lines, anchors)
+        return (yield from self._rows.losses_of_level(nodes, self._table.lines, anchors))
+
+    def _branch_counts(self, problem: ReducedProblem, split: Split) -> Inquiry[list[int]]:
+        """Rows of a node in each branch under another split."""
+        of = partial(
+            LocalRefinedRows.branch_counts,
+            node=problem.number,
+            split=split,
+            n_branches=problem.n_branches,
+        )
+        return np.asarray((yield Question(of, add))).tolist()
 
     def _problems(self, nodes: list[int], price: float, losses: Losses) -> ReducedProblems:
         """What is to be solved in some nodes of one level."""
@@ -240,7 +248,7 @@ class Refiner:
             split = BinSplit(feature, n_branches, branch_of_bin)
             if not all(counts):
                 # Rows that do not care may yet take the other branches.
-                counts = rows.branch_counts(problem.number, split, n_branches)
+                (counts,) = rows.run([self._branch_counts(problem, split)])
             penalty = self._tree.price_of(split, problem.part_penalty)
             objective = problem.objective(penalty, losses, counts)
             if objective < problem.to_beat and self._keeps_limits(problem, split):
@@ -258,7 +266,7 @@ class Refiner:
                 if not problem.may_improve or care.n_rows == 0:
                     continue
                 unit = exact_unit(care.regret * care.n_branches / problem.price)
-                copies = care.as_copies(problem.price, unit).histogram(own_bins=True)
+                (copies,) = rows.run([_histogram_of_copies(care, problem.price, unit)])
                 solutions = [
                     solution
                     for feature in self._order.tolist()
@@ -295,7 +303,7 @@ class Refiner:
         counts = step.counts
         if not all(counts):
             # Rows that do not care may yet take the other branches.
-            counts = rows.branch_counts(problem.number, step.split, n_branches)
+            (counts,) = rows.run([self._branch_counts(problem, step.split)])
         penalty = self._tree.price_of(step.split, problem.part_penalty)
         objective = problem.objective(penalty, step.losses, counts)
         return Solution(step.split, objective) if objective < problem.to_beat else None
@@ -310,56 +318,67 @@ class Refiner:
         self, problems: list[ReducedProblem], best: dict[int, Solution], price: float
     ) -> None:
         """Put splits on pairs in the place of solutions that they are better than."""
-        rows = self._rows
-        care_sets = rows.care_sets([problem.n_branches for problem in problems])
-        jobs = [
-            partial(self._improve_by_pair, problem, care, best.get(problem.number), price)
+        care_sets = self._rows.care_sets([problem.n_branches for problem in problems])
+        inquiries = [
+            self._improve_by_pair(problem, care, best.get(problem.number), price)
             for problem, care in zip(problems, care_sets, strict=True)
         ]
-        # Limits are tried out by other splits of the tree.
-        only_asks = not self._options.limits_rows
-        found = rows.together(jobs) if only_asks else [job() for job in jobs]
-        for problem, solution in zip(problems, found, strict=True):
-            if solution is not None:
-                best[problem.number] = solution
+        # Limits are tried out by other splits of the tree, one at a time.
+        at_once = 1 if self._options.limits_rows else len(inquiries)
+        for first in range(0, len(inquiries), at_once):
+            found = self._rows.run(inquiries[first : first + at_once])
+            for problem, solution in zip(problems[first:], found, strict=False):
+                if solution is not None:
+                    best[problem.number] = solution
 
     def _improve_by_pair(
         self, problem: ReducedProblem, care: CareSet, solution: Solution | None, price: float
-    ) -> Solution | None:
-        """The best solution of a node, which may be the one that is known."""
+    ) -> Inquiry[Solution | None]:
+        """The best solution of a node: the one that is known, its own regions, or another pair."""
+        assert self._pairs is not None
+        if care.n_rows == 0:
+            return solution
         to_beat = problem.to_beat
         if solution is not None:
             to_beat = solution.objective - problem.tolerance
-        for pair in self._splits_on_pairs(problem, care, price, to_beat):
-            counts = self._rows.branch_counts(problem.number, pair.split, problem.n_branches)
-            penalty = self._tree.price_of(pair.split, problem.part_penalty)
-            objective = problem.objective(penalty, pair.losses, counts)
-            if objective < to_beat and self._keeps_limits(problem, pair.split):
-                solution = Solution(pair.split, objective)
-                to_beat = objective
-        return solution
-
-    def _splits_on_pairs(
-        self, problem: ReducedProblem, care: CareSet, price: float, to_beat: float
-    ) -> Iterator[AssignedPair]:
-        """The node's own regions with other branches, and the pair that fits its care set best."""
-        assert self._pairs is not None
-        if care.n_rows == 0:
-            return
         region_price = price * problem.part_penalty
         # Two regions and two branches cost at least this much; a split on a pair may lose the rest.
         least = problem.part_penalty + problem.leaf_penalty + sum(sorted(problem.below)[:2])
         slack = to_beat - (problem.first + care.least) - price * least
         if slack <= 0.0:
-            return
-        present = self._tree.nodes[problem.number].split
-        if isinstance(present, PairSplit):
-            own = assigned(care, present.cuts, region_price, self._options.max_segments)
-            if own is not None:
-                yield own
+            return solution
+        node = self._tree.nodes[problem.number]
+        if isinstance(node.split, PairSplit):
+            # The node's own regions may go to other branches.
+            shape = node.split.cuts
+            costs = yield from care.region_losses(shape)
+            own = assigned(costs, shape, region_price, self._options.max_segments)
+            better = yield from self._solved_by(problem, own, to_beat)
+            if better is not None:
+                solution, to_beat = better, better.objective
         (weight,) = self._rows.weights([problem.number])
         if weight >= self._loss.min_weight_of_pairs or not self._pairs.must_hold_up:
-            pairs = self._tree.nodes[problem.number].pairs
-            fitted = self._pairs.best(problem.number, care, price, region_price, slack, pairs)
-            if fitted is not None:
-                yield fitted
+            about = care, price, region_price, slack, node.pairs
+            fitted = yield from self._pairs.best(problem.number, *about)
+            better = yield from self._solved_by(problem, fitted, to_beat)
+            solution = solution if better is None else better
+        return solution
+
+    def _solved_by(
+        self, problem: ReducedProblem, pair: AssignedPair | None, to_beat: float
+    ) -> Inquiry[Solution | None]:
+        """The solution that a split on a pair is, if it is better than that and keeps limits."""
+        if pair is None:
+            return None
+        counts = yield from self._branch_counts(problem, pair.split)
+        penalty = self._tree.price_of(pair.split, problem.part_penalty)
+        objective = problem.objective(penalty, pair.losses, counts)
+        if objective < to_beat and self._keeps_limits(problem, pair.split):
+            return Solution(pair.split, objective)
+        return None
+
+
+def _histogram_of_copies(care: CareSet, price: float, unit: float) -> Inquiry[np.ndarray]:
+    """Sums of the copies of rows that care by bin of all features."""
+    copies = yield from care.as_copies(price, unit)
+    return (yield from copies.histogram(own_bins=True))

@@ -13,7 +13,7 @@ from shapetree.grow._pair_options import PairList
 from shapetree.grow._splits import Split
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._rows import RefinedRows
-from shapetree.refine._splits import (
+from shapetree.refine._split_costs import (
     finished_shape,
     keeping,
     price_of_parts,

@@ -16,9 +16,10 @@ from shapetree.data._columns import GREATEST, MAX_EXACT
 # Cells of an axis, and spans with rows up to which each has a cell of its own.
 N_CELLS = 36
 MAX_DISTINCT = 24
-# Share of the rows at either end that lie in cells beyond those of equal width, if they are many.
+# Share of the rows at either end that do not stretch an axis: they lie in cells beyond those of
+# equal width, if they are many.
 TAIL = 0.01
-# Where so much of a range holds half of the rows, cells of equal ratio tell more than equal widths.
+# Where so much of a range holds half of the rows, cells of equal ratio show more than equal widths.
 CROWDED = 0.1
 # Distinct whole numbers up to which each has a cell, and a bar, of its own; they are smaller than
 # those that floats have gaps between.

@@ -36,9 +36,9 @@ from shapetree.data._shares import ClassShares, parts_of
 from shapetree.data._table import FeatureInfo, Table, encode_table
 from shapetree.data._values import values_of
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitting import bin_used_features
+from shapetree.tree._evaluation import HeldOut
 from shapetree.tree._naming import KnownNames, Names, read_names
-from shapetree.tree._scores import HeldOut
+from shapetree.tree._rebinning import bin_used_features
 from shapetree.tree._sketch import DataSummary, NodeSketch
 from shapetree.tree._sketcher import (
     SketchedPart,

@@ -205,15 +205,8 @@ def flatten_shapes(shapes: list[ShapeFunction | PairShape | None]) -> dict[str, 
 
 def _flatten_pairs(pairs: list[PairShape | None]) -> dict[str, np.ndarray]:
     """What only pairs have; None for nodes that split on one feature, or not at all."""
-    names = "cut_a", "cut_b", "cut_threshold", "cut_low", "cut_high"
     if not any(pairs):
-        return {
-            "second_feature": np.full(len(pairs), -1),
-            # Zeros that are not written take no memory.
-            "cut_start": np.zeros(len(pairs) + 1, dtype=np.int64),
-            "position_start": np.zeros(2 * len(pairs) + 1, dtype=np.int64),
-            **dict.fromkeys((*names, "position"), _NOTHING),
-        }
+        return without_pairs(len(pairs))
     positions = [
         place for pair in pairs for place in (pair.positions if pair else (_NOTHING, _NOTHING))
     ]
@@ -224,13 +217,25 @@ def _flatten_pairs(pairs: list[PairShape | None]) -> dict[str, np.ndarray]:
     return {
         "second_feature": np.array([pair.second if pair else -1 for pair in pairs]),
         "cut_start": _starts([len(pair.cut_a) if pair else 0 for pair in pairs]),
-        **{name: of_cuts(name) for name in names},
+        **{name: of_cuts(name) for name in _OF_CUTS},
         "position_start": _starts([len(place) for place in positions]),
         "position": np.concatenate(positions),
     }
 
 
+def without_pairs(n_nodes: int) -> dict[str, np.ndarray]:
+    """The same for a tree without pairs."""
+    return {
+        "second_feature": np.full(n_nodes, -1),
+        # Zeros that are not written take no memory.
+        "cut_start": np.zeros(n_nodes + 1, dtype=np.int64),
+        "position_start": np.zeros(2 * n_nodes + 1, dtype=np.int64),
+        **dict.fromkeys((*_OF_CUTS, "position"), _NOTHING),
+    }
+
+
 _NOTHING = np.empty(0)
+_OF_CUTS = "cut_a", "cut_b", "cut_threshold", "cut_low", "cut_high"
 
 
 def _first_feature(shape: ShapeFunction | PairShape | None) -> int:

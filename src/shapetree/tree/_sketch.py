@@ -15,14 +15,12 @@ from typing import TypeAlias, overload
 import numpy as np
 
 from shapetree.data._sampling import sampled
-from shapetree.tree._axes import Spans, axis_of, cell_of_spans, finite, stretched
+from shapetree.tree._axes import TAIL, Spans, axis_of, cell_of_spans, finite, stretched
 
 # Rows that suffice to find the range of an axis or a target.
 RANGE_ROWS = 512
 # Points of a pair that are kept.
 N_POINTS = 150
-# Share of the rows at either end that do not stretch an axis, where there are enough of them.
-TAIL = 0.01
 # Numbers are far from nearly all others if they lie so many times the range of these away from it;
 # these are all but this share at either end.
 FAR, FAR_SHARE = 1.0, 0.05
@@ -195,7 +193,7 @@ class NodeSketch:
 
     @property
     def n_effective(self) -> float:
-        """How many equally weighted rows would tell as much as the node's rows."""
+        """Effective number of rows: of equal weights, as many would give as precise a mean."""
         if self.weighed is None:
             return float(self.counts.sum())
         total = float(self.weighed.sum() if self.mean is None else self.weighed[0])
@@ -353,7 +351,7 @@ class Densities:
 
 @dataclass(frozen=True, eq=False)
 class TreeSketches(Sequence[NodeSketch]):
-    """Sketches of a tree's nodes, which become objects when they are asked for.
+    """Sketches of a tree's nodes, which become objects on demand.
 
     Attributes
     ----------

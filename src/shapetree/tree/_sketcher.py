@@ -1,4 +1,4 @@
-"""Sketch a tree: how rows are spread over its nodes, from their bins, whoever holds the rows.
+"""Sketch a tree: how rows are spread over its nodes, from their bins, for any holder of rows.
 
 Parts of the rows are asked as `shapetree.data._map_join` says; however rows are divided, the
 sketches are the same, bit for bit.
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shapetree._core.predictor import count_cells
 from shapetree._core.sampling import places_up_to, row_hashes
-from shapetree._core.sketch import count_cells
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._map_join import LocalParts, Parts, add, add_each
@@ -24,9 +24,10 @@ from shapetree.data._sampling import first_by_hash, hash_limits
 from shapetree.data._shares import ShareParts, drawn_labels, in_steps, steps_of
 from shapetree.data._sums import BOUND_BITS, exact_unit, exact_units, on_grid
 from shapetree.data._table import FeatureInfo, Table
-from shapetree.data._values import Values
+from shapetree.data._values import FeatureValues
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._axes import Spans, finite, joined_spans, spans_of_bins
+from shapetree.tree._intervals import sure_of_median
 from shapetree.tree._predictor import leaves_of_bins
 from shapetree.tree._sketch import (
     N_POINTS,
@@ -43,7 +44,6 @@ from shapetree.tree._sketch import (
     starts,
     target_edges_of,
 )
-from shapetree.tree._sure import sure_of_median
 
 # Spans of a feature that rows are counted in, and how many there are of all nodes and classes.
 MAX_SPANS, MIN_SPANS = 256, 48
@@ -174,14 +174,14 @@ class RowsByLeaf(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SketchedRows:
-    """Rows under a finished tree, wherever they are.
+    """Rows under a finished tree, local or remote.
 
     Attributes
     ----------
     parts : Parts
         A `SketchedPart` of each.
     binned : BinnedTable
-        The rows' bins, whose columns may be elsewhere.
+        The rows' bins; their columns may be on other machines.
     n_rows : int
     has_weights : bool
     steps : int
@@ -334,7 +334,7 @@ def join_pairs(answers: Sequence[Any]) -> Any:
 
 
 def join_counts(answers: Sequence[Counts]) -> Counts:
-    """Join what is told first."""
+    """Join the answers to the first question."""
     in_cells, in_leaves, least, greatest, targets, heaviest, points = zip(*answers, strict=True)
     return Counts(
         add(in_cells),
@@ -528,7 +528,7 @@ def targets_by_leaf(part: SketchedPart) -> tuple[np.ndarray, np.ndarray]:
 
 
 def summary_of(
-    values: Values, ordered: Sequence[int], n_features: int, target_edges: np.ndarray | None
+    values: FeatureValues, ordered: Sequence[int], n_features: int, target_edges: np.ndarray | None
 ) -> DataSummary:
     """What is remembered of rows, given the values of ordered features that are used."""
     scales, ranges = np.ones(n_features), np.full((n_features, 2), np.nan)
@@ -735,7 +735,7 @@ class _Moments:
         self.unit = exact_units(np.maximum(n_rows, 1).astype(np.float64))
 
     def powers(self, sums: Sums, cells: Cells) -> SumPowers:
-        """What to ask when sums are known."""
+        """The questions that need the sums."""
         with np.errstate(over="ignore"):
             bounds = np.ldexp(sums.bounds.astype(np.float64), self.exponent - BOUND_BITS)
             unit = exact_unit(float(bounds.sum()))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class NodeStability(NamedTuple):
-    """What resamples tell of a node.
+    """Results of the resamples for a node.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class NodeStability(NamedTuple):
 
 
 class RowStability(NamedTuple):
-    """What resamples tell of each row.
+    """Results of the resamples for each row.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class Stability:
         nodes: Sequence[NodeStability],
         rows: RowStability | None = None,
     ) -> Stability:
-        """What resamples tell of a tree, by the names of its features and targets."""
+        """Results of the resamples for a tree, by the names of its features and targets."""
         used = [[names[j] for j in tree.features_of(node)] for node in range(tree.node_count)]
         n_outputs = tree.value.shape[1]
         outputs = tuple(targets or map(str, range(n_outputs))) if n_outputs > 1 else ()

@@ -19,8 +19,10 @@ import numpy as np
 from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._evaluation import HeldOut, held_out_words, score_words
 from shapetree.tree._fitted import FittedTree, HoldsModel
-from shapetree.tree._forest import FittedForest, fitted_model
+from shapetree.tree._fitted_forest import FittedForest, fitted_model
+from shapetree.tree._intervals import Sure, UnseenLeaf, sure_of_node, sure_of_share
 from shapetree.tree._plane import Plane, plane_of
 from shapetree.tree._regions import (
     Arriving,
@@ -33,10 +35,8 @@ from shapetree.tree._regions import (
     positions_of,
     segments_of_node,
 )
-from shapetree.tree._scores import HeldOut, held_out_words, score_words
 from shapetree.tree._sketch import Density, NodeSketch
 from shapetree.tree._stability import Stability
-from shapetree.tree._sure import Sure, UnseenLeaf, sure_of_node, sure_of_share
 
 TINIEST = sys.float_info.min
 

@@ -19,8 +19,8 @@ from shapetree.data._columns import Level
 from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._digits import exact, number_range, percent, remember, rounded, with_spread
+from shapetree.tree._intervals import Sure, UnseenLeaf
 from shapetree.tree._regions import Bound, Region, Segment
-from shapetree.tree._sure import Sure, UnseenLeaf
 from shapetree.tree._view import NodeView, TreeView
 
 # Categories that are named before the rest is only counted: as many as the search lists.

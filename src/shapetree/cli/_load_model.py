@@ -1,4 +1,4 @@
-"""A model file, and a file's rows as the model knows them."""
+"""Read a model file, and the rows of a file as the columns and categories of the model."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from shapetree import (
     from_json,
     from_parquet,
 )
-from shapetree.cli._columns import Texts, as_dates, numbers_of, texts_of, truths_of
+from shapetree.cli._arguments import STANDARD
+from shapetree.cli._column_types import Texts, as_dates, numbers_of, texts_of, truths_of
 from shapetree.cli._console import Console, Problem, listed, message_of
-from shapetree.cli._options import STANDARD
 from shapetree.cli._reading import MISSING, TEXT, FileTable
 from shapetree.data._batches import Batches
 from shapetree.data._columns import Level
@@ -31,9 +31,9 @@ from shapetree.data._stored import read_labels
 from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._evaluation import scores_of
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest
-from shapetree.tree._scores import scores_of
+from shapetree.tree._fitted_forest import FittedForest
 
 Tree: TypeAlias = ShapeTreeClassifier | ShapeTreeRegressor
 Forest: TypeAlias = ShapeForestClassifier | ShapeForestRegressor
@@ -98,7 +98,7 @@ def forest_words(forest: BaseShapeForest) -> str:
 
 
 def evaluate_model(model: Model, X: Any, y: np.ndarray | None) -> dict[str, float]:
-    """Scores of a model on a table and its targets, or on batches; a tree remembers them."""
+    """Scores of a model on a table and its targets, or on batches; they are kept with a tree."""
     if not isinstance(model, BaseShapeForest):
         return model.evaluate(X, y)
     has_classes = model._fitted.classes is not None
@@ -159,7 +159,7 @@ def rows_for(fitted: Fitted, table: FileTable, console: Console) -> pd.DataFrame
 
 
 def targets_for(fitted: Fitted, name: str, table: FileTable) -> tuple[np.ndarray, np.ndarray]:
-    """A file's targets as the model knows them, and which rows have one."""
+    """A file's targets as the labels or numbers of the model, and which rows have one."""
     if fitted.classes is None:
         numbers = _numbers(name, table.columns[name], table).to_numpy()
         return numbers, ~np.isnan(numbers)
@@ -183,7 +183,7 @@ def _read_column(feature: FeatureInfo, table: FileTable, console: Console) -> pd
         return _dates(feature, texts_of(column), table)
     if feature.categories is None:
         return _numbers(feature.name, column, table)
-    # A text that the model knows as a category is not a missing value.
+    # A text that is a category of the model is not a missing value.
     known = {level.strip() for level in feature.categories if isinstance(level, str)}
     return _levels(feature, texts_of(column, MISSING - known), console)
 
@@ -222,7 +222,7 @@ def _dates(feature: FeatureInfo, texts: Texts, table: FileTable) -> pd.Series:
 
 
 def _levels(feature: FeatureInfo, texts: Texts, console: Console) -> pd.Series:
-    """Texts as the categories that the model knows; others count as missing."""
+    """Texts as categories of the model; others count as missing."""
     distinct, known = texts.distinct.to_pylist(), list(feature.categories or ())
     levels = list(map(_level_reader(known), distinct))
     new = [text for text, level in zip(distinct, levels, strict=True) if level is None]

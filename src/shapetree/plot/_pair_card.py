@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from shapetree.data._columns import Level
-from shapetree.drawing._planes import map_of
-from shapetree.drawing._ticks import distinct, round_numbers, share_of
+from shapetree.drawing._plane_map import map_of
 from shapetree.plot._canvas import LINES, MARKS, Canvas, line_height
 from shapetree.plot._card import LABEL_GAP, TICK, Card
 from shapetree.plot._colours import DARK, GREY, WHITE, Colour, blend
 from shapetree.plot._layout import Box, Point, spread
 from shapetree.plot._scene import Scene
-from shapetree.plot._text import clean, shorten, width
+from shapetree.plot._text_width import clean, shorten, width
 from shapetree.tree._view import NodeView
 from shapetree.tree._words import category_name
 
@@ -74,9 +73,7 @@ class PairCard(Card):
         """Places on the vertical axis and their labels; for categories the middles of slots."""
         axis, size = self.map.axes[1], self.style.small
         if axis.categories is None:
-            numbers = round_numbers(axis.low, axis.high, self.style.n_ticks)
-            places = [share_of(number, axis.low, axis.high) for number in numbers]
-            return list(zip(places, distinct(numbers), strict=True))
+            return axis.ticks(self.style.n_ticks)
         if self._plane_height < len(axis.categories) * line_height(size):
             return [(0.5, _how_many(axis.categories))]
         return _slot_labels(axis.categories, 0.3 * self.style.max_width, size)
@@ -86,9 +83,7 @@ class PairCard(Card):
         axis, size = self.map.axes[0], self.style.small
         if axis.categories is None:
             for n_ticks in range(self.style.n_ticks, 1, -1):
-                numbers = round_numbers(axis.low, axis.high, n_ticks)
-                places = [share_of(number, axis.low, axis.high) for number in numbers]
-                ticks = list(zip(places, distinct(numbers), strict=True))
+                ticks = axis.ticks(n_ticks)
                 if self._centres(ticks, 0.0) is not None:
                     return ticks
             return []
@@ -133,6 +128,11 @@ class PairCard(Card):
                 outline = [_at(point, area) for point in loop]
                 canvas.line([*outline, outline[0]], WHITE, 0.7 * self.map.line_width)
         canvas.line([*area.corners(), (area.x0, area.y0)], GREY, 0.6)
+        across, up = (axis.breaks for axis in self.map.axes)
+        for place in across:
+            _draw_break(canvas, _at((place, 0), area), _at((place, 1), area))
+        for place in up:
+            _draw_break(canvas, _at((0, place), area), _at((1, place), area))
 
     def _colour_of(self, target: float) -> Colour:
         if self.scene.view.classes is None:
@@ -192,7 +192,7 @@ class PairCard(Card):
         for feature, axis in zip(self.map.features, self.map.axes, strict=True):
             value = row.values[feature.name]
             if axis.categories is None:
-                places.append(share_of(float(value), axis.low, axis.high))
+                places.append(axis.place(float(value)))
             elif value in axis.categories:
                 places.append((axis.categories.index(value) + 0.5) / len(axis.categories))
             else:
@@ -206,6 +206,17 @@ class PairCard(Card):
 def _at(place: Point | list[float], area: Box) -> Point:
     """A place in the plane, from 0 to 1 to the right and up, in points."""
     return area.x0 + area.width * place[0], area.y1 - area.height * place[1]
+
+
+def _draw_break(canvas: Canvas, start: Point, end: Point) -> None:
+    """A line across the plane, and two slanted ones at its ends: beyond it, all is drawn nearer."""
+    canvas.line([start, end], WHITE, 0.5)
+    is_upright = start[0] == end[0]
+    for x, y in (start, end):
+        for shift, colour, thick in ((0.0, WHITE, 2.2), (-1.3, DARK, 0.6), (1.3, DARK, 0.6)):
+            slant = [(shift - 1.2, 3.0), (shift + 1.2, -3.0)]
+            line = [(x + a, y + b) if is_upright else (x + b, y + a) for a, b in slant]
+            canvas.line(line, colour, thick, layer=MARKS - 1)
 
 
 def _how_many(categories: tuple[Level, ...]) -> str:

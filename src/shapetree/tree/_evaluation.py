@@ -14,7 +14,7 @@ from sklearn.metrics import (
     r2_score,
 )
 
-from shapetree.tree._sure import UnseenLeaf
+from shapetree.tree._intervals import UnseenLeaf
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class HeldOut:
         The first is the chief one: accuracy for classes, R² for numbers. `fidelity` is the same of
         the tree's predictions for those of its teacher, if an estimator taught it.
     leaves : mapping from int to UnseenLeaf
-        What these rows tell of each leaf that they come to; nothing if there are several targets.
+        Estimates from these rows for each leaf that they reach; none if there are several targets.
     """
 
     n_rows: int

@@ -1,12 +1,15 @@
-# Scratch memory of one thread: taken in order, given back to a mark, freed at the end.
+# Ctrl-C in the middle of a long loop, and the scratch memory of threads.
 #
-# Kernels take what they need, check `failed` once, and release on leaving, so that a search over
-# hundreds of features asks the system for memory only a few times.
+# Memory is taken in order, given back to a mark, and freed at the end. Kernels take what they need,
+# check `failed` once, and release on leaving, so that a search over hundreds of features asks the
+# system for memory only a few times.
 
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 
-from shapetree._core.interrupt cimport signal_raised
+cdef bint signal_raised() noexcept with gil
+
+cdef object take_error()
 
 ctypedef unsigned char branch_t
 

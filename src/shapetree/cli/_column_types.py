@@ -469,4 +469,4 @@ def forced_category(column: Column, values: pa.ChunkedArray) -> Column:
 
 def frame_of(columns: Iterable[Column]) -> pd.DataFrame:
     """Columns side by side."""
-    return pd.DataFrame({column.name: column.values for column in columns})
+    return pd.DataFrame({column.name: column.values for column in columns}, copy=False)

@@ -9,7 +9,7 @@ import numpy as np
 
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import AlignedParts, Lists, Part
-from shapetree.model_file._model import INT32, Frame
+from shapetree.model_file._format import INT32, Frame
 from shapetree.tree._shape import PairShape, ShapeFunction
 from shapetree.tree._sketch import (
     MAX_DENSE,

@@ -10,8 +10,8 @@ import numpy as np
 from shapetree.data._open import MAX_ROWS
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import PREFIX, AlignedParts, Lists, NotAModel, Part
-from shapetree.model_file._model import Frame
-from shapetree.model_file._sketches import read_sketches
+from shapetree.model_file._format import Frame
+from shapetree.model_file._read_sketches import read_sketches
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
 

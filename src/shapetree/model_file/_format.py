@@ -10,7 +10,7 @@ from typing import Any
 from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
 
 FORMAT = "shapetree-model"
 VERSION = 1
@@ -27,7 +27,6 @@ DATE_KINDS: dict[DateKind, str] = {"day": "date", "time": "time", "utc": "utc"}
 # Floating-point numbers that JSON has no name for.
 SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 INT32 = 2**31 - 1
-WHOLE = 2**53  # whole numbers up to this are exact
 LABEL_TYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9]\d{0,6}|\|O", re.ASCII)
 
 # Memory of class labels: in any case, and for each byte of the file.

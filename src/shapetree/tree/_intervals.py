@@ -106,7 +106,7 @@ def sure_of_median(values: np.ndarray, n_rows: float | None = None) -> Sure | No
 
 
 def sure_of_node(sketch: NodeSketch, best: int | None, is_median: bool) -> Sure | None:
-    """What a node's rows tell of the class with number `best`, or of their mean or median."""
+    """From a node's rows, with its interval: the share of class `best`, or the mean or median."""
     if is_median:
         return None if sketch.middle is None else Sure(*sketch.middle, "median")
     weighed = sketch.weighed
@@ -123,7 +123,7 @@ def sure_of_node(sketch: NodeSketch, best: int | None, is_median: bool) -> Sure 
 
 
 class UnseenLeaf(NamedTuple):
-    """What rows that the tree was not fitted on tell of a leaf.
+    """Estimates for a leaf from rows that the tree was not fitted on.
 
     Attributes
     ----------
@@ -147,7 +147,7 @@ def unseen_leaves(
     weights: np.ndarray | None,
     is_median: bool = False,
 ) -> dict[int, UnseenLeaf]:
-    """What new rows tell of each leaf that they come to.
+    """Estimates from new rows for each leaf that they reach.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What workers hold and send: values that arrive as they left, and whose size Dask can tell."""
+"""Values that workers hold and send: pickled as one piece, with their size for Dask."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import RefinedPart
 
 
-class Change(NamedTuple):
+class PartsChange(NamedTuple):
     """Functions that parts are put through, one after another, and a name that no others have."""
 
     name: str
     functions: tuple[Callable[..., Any], ...]
 
 
-class Held:
+class TaskValue:
     """A value on its way between tasks.
 
     Dask would hand out arrays as views of what came over the network, at any address. Kernels need
@@ -38,34 +38,34 @@ class Held:
     def __init__(self, value: Any) -> None:
         self.value = value
         self._lock = Lock()
-        self._changed: tuple[str, Held] | None = None
+        self._changed: tuple[str, TaskValue] | None = None
 
-    def changed(self, change: Change) -> Held:
+    def changed(self, change: PartsChange) -> TaskValue:
         """What functions make of a list of parts; two tasks that need it make it once."""
         with self._lock:
             if self._changed is None or self._changed[0] != change.name:
                 parts = self.value
                 for make in change.functions:
                     parts = [make(part) for part in parts]
-                self._changed = change.name, Held(parts)
+                self._changed = change.name, TaskValue(parts)
             return self._changed[1]
 
     def __reduce__(self) -> Any:
-        return _held, (pickle.dumps(self.value, protocol=5),)
+        return _task_value, (pickle.dumps(self.value, protocol=5),)
 
     def __sizeof__(self) -> int:
         return bytes_of(self.value)
 
 
-def _held(told: bytes) -> Held:
-    return Held(pickle.loads(told))
+def _task_value(pickled: bytes) -> TaskValue:
+    return TaskValue(pickle.loads(pickled))
 
 
 def value_of(thing: Any) -> Any:
     """The value itself, of one or of a list."""
     if isinstance(thing, list):
         return [value_of(each) for each in thing]
-    return thing.value if isinstance(thing, Held) else thing
+    return thing.value if isinstance(thing, TaskValue) else thing
 
 
 def bytes_of(value: Any) -> int:

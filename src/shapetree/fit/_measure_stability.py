@@ -20,7 +20,7 @@ from shapetree._threads import run_together
 from shapetree.fit._fit import learn_rows, rows_to_fit
 from shapetree.fit._parameters import Parameters, read_pairs
 from shapetree.fit._resamples import half_samples, part_of
-from shapetree.fit._teaching import Lesson, Told, lesson_of_estimator
+from shapetree.fit._teaching import SoftTargets, TeacherPredictions, soft_targets_of_estimator
 from shapetree.fit._training_rows import BinnedRows, TrainingRows, bin_rows, read_groups
 from shapetree.grow._nodes import nodes_of, tree_of
 from shapetree.grow._pair_options import PairOptions
@@ -34,12 +34,12 @@ from shapetree.tree._stability import NodeStability, RowStability, Stability
 # compared, and at least this share must go the same way for their splits to be similar.
 SHARE_TO_COMPARE, SHARE_OF_SIMILAR = 0.5, 0.9
 
-# What the user's own teacher says of all rows, by a teacher fitted to those of some numbers.
-Teach = Callable[[np.ndarray], Told]
+# From row numbers to the predictions for all rows by the user's teacher, fitted to those rows.
+Teach = Callable[[np.ndarray], TeacherPredictions]
 
 
 class _Refitted(NamedTuple):
-    """What the tree of a resample says.
+    """Predictions and splits of the tree of a resample.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ def find_stability(
     n_resamples : int
     seed : int
     teach : callable or None
-        What the user's own teacher says of all rows, if it is fitted to some.
+        Predictions of the user's own teacher for all rows, if it is fitted to some.
     reader : str
         What error messages call the reader.
     """
@@ -110,8 +110,8 @@ def find_stability(
         progress.expect(len(drawn))
 
         def refit(copies: np.ndarray) -> _Refitted:
-            told = None if teach is None else teach(np.unique(given[copies > 0]))
-            tree = _refit(binned, copies, one, pairs, row_groups, told)
+            predictions = None if teach is None else teach(np.unique(given[copies > 0]))
+            tree = _refit(binned, copies, one, pairs, row_groups, predictions)
             others = leaves_of(tree, rows.table, 1)
             found = compare(fitted.tree, leaves, tree, others, counts, rows.table)
             progress.tested()
@@ -180,20 +180,20 @@ def _refit(
     parameters: Parameters,
     pairs: PairOptions,
     groups: np.ndarray | None,
-    told: Told | None,
+    predictions: TeacherPredictions | None,
 ) -> TreeArrays:
     """The tree that the parameters make of a resample."""
     part, kept = part_of(binned, copies), copies > 0
-    lesson: Lesson | None = None
-    if told is not None:
-        lesson = lesson_of_estimator(told, binned.rows)
-        lesson = replace(lesson, predicted=lesson.predicted[kept])
+    soft_targets: SoftTargets | None = None
+    if predictions is not None:
+        soft_targets = soft_targets_of_estimator(predictions, binned.rows)
+        soft_targets = replace(soft_targets, predicted=soft_targets.predicted[kept])
     row_of = part.rows.row_of
     if row_of is not None:
         row_of = np.unique(row_of, return_inverse=True)[1]
     part = replace(part, rows=replace(part.rows, kept=None, row_of=row_of))
     own_groups = None if groups is None else groups[kept]
-    return learn_rows(part, parameters, pairs, own_groups, lesson).tree(part.rows)
+    return learn_rows(part, parameters, pairs, own_groups, soft_targets).tree(part.rows)
 
 
 def _predicted(tree: TreeArrays, leaves: np.ndarray, has_classes: bool) -> np.ndarray:
@@ -282,7 +282,7 @@ def _of_nodes(
     total: np.ndarray,
     has_classes: bool,
 ) -> tuple[NodeStability, ...]:
-    """What resamples tell of each node, every row as often as it counts."""
+    """Results of the resamples for each node, every row as often as it counts."""
     sums = np.stack([n_asked, *total.T], axis=1) * counts[:, None]
     of_nodes = np.stack([np.bincount(leaves, its, tree.node_count) for its in sums.T], axis=1)
     _add_up(of_nodes, tree)
@@ -299,7 +299,7 @@ def _of_nodes(
 def _of_rows(
     X: Any, rows: TrainingRows, n_asked: np.ndarray, total: np.ndarray, has_classes: bool
 ) -> RowStability:
-    """What resamples tell of each row that was given."""
+    """Results of the resamples for each row that was given."""
     values = _mean(total, n_asked, has_classes)
     values, n_asked = rows.given(values, np.nan), rows.given(n_asked, 0)
     index = getattr(X, "index", None)
@@ -308,6 +308,6 @@ def _of_rows(
 
 
 def _mean(total: np.ndarray, n: np.ndarray, has_classes: bool) -> np.ndarray:
-    """Shares of classes, or roots of mean squares; NaN where none was asked."""
+    """Shares of classes, or roots of mean squares; NaN where there are none."""
     mean = np.divide(total, n[:, None], out=np.full(total.shape, np.nan), where=n[:, None] > 0)
     return mean if has_classes else np.sqrt(mean)

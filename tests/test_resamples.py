@@ -13,6 +13,7 @@ from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.fit import _fit, _resamples
 from shapetree.fit._parameters import read_pairs
 from shapetree.fit._resamples import N_RESAMPLES, SHARE_DRAWN, Evidence
+from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import bin_rows, training_rows
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._view import view_of
@@ -290,13 +291,43 @@ def test_numbers_of_resamples_that_make_no_sense_are_refused(resamples):
         ShapeTreeClassifier(resamples=resamples).fit(*signal(np.random.default_rng(0)))
 
 
-def test_the_gain_must_be_more_than_ten_rows_gain_typically():
-    # A row gains or loses the error times the root of the number of rows.
-    for n_units in (25, 100, 2500):
-        error = 0.1 * np.sqrt(n_units) / 10
-        assert Evidence(0.11, error, n_units, 50, 0.0).is_convincing
-        assert not Evidence(0.1, error, n_units, 50, 0.0).is_convincing
-        assert not Evidence(-1.0, error, n_units, 50, 0.0).is_convincing
+def test_predictions_must_go_with_the_targets_and_gain():
+    assert Evidence(0.1, 2.5, 100, 50, 0.0).is_convincing
+    assert not Evidence(0.1, 1.9, 100, 50, 0.0).is_convincing
+    assert not Evidence(-0.1, 2.5, 100, 50, 0.0).is_convincing
+    # The standard error of few rows or groups is not known well.
+    assert not Evidence(0.1, 2.5, 5, 50, 0.0).is_convincing
+    assert Evidence(0.1, 5.0, 5, 50, 0.0).is_convincing
+
+
+@pytest.mark.parametrize("target", [classes, normal])
+def test_rows_that_recur_do_not_make_noise_convincing(target):
+    # What a tree predicts for a row that it has not drawn may come from its equals, which others
+    # have drawn, but not from the row itself.
+    kind = ShapeTreeRegressor if target is normal else ShapeTreeClassifier
+    n_leaves = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        X = rng.integers(0, 2, (80, 4))
+        n_leaves += kind(max_depth=2, n_threads=1).fit(X, target(rng, 80)).get_n_leaves() == 1
+    assert n_leaves >= 26
+
+
+@pytest.mark.parametrize("objective", ["log_loss", "squared_error", "absolute_error"])
+def test_what_a_step_gains_is_the_slope_of_the_score(objective):
+    rng = np.random.default_rng(0)
+    if objective == "log_loss":
+        y = rng.integers(0, 3, (40, 2)).astype(float)
+        values, towards = rng.dirichlet(np.ones(3), (2, 40, 2))
+    else:
+        y, values, towards = rng.normal(size=(40, 2)), *rng.normal(size=(2, 40, 2, 1))
+    score = Score(objective, y, np.ones(40))
+    small = values + 1e-7 * (towards - values)
+    slope = (score.of(small, y) - score.of(values, y)) / 1e-7
+    found = score.of_step(values, towards, y)
+    factor = slope @ found / (found @ found)  # numbers' scores have another unit
+    np.testing.assert_allclose(factor * found, slope, atol=1e-4 * np.abs(slope).max())
+    assert factor > 0
 
 
 @pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
@@ -333,7 +364,7 @@ def test_whether_there_is_a_tree_depends_on_neither_names_nor_order(monkeypatch)
     ShapeTreeClassifier().fit(table[["c", "a"]], y)
     for other in noted[1:]:
         assert other.gain == pytest.approx(noted[0].gain, rel=1e-9)
-        assert other.error == pytest.approx(noted[0].error, rel=1e-9)
+        assert other.trend == pytest.approx(noted[0].trend, rel=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -347,7 +378,7 @@ def test_a_table_of_frequencies_tells_as_much_as_the_table_of_its_people(
     table = ShapeTreeClassifier().fit(X, y, counts)
     people = ShapeTreeClassifier().fit(np.repeat(X, counts, axis=0), np.repeat(y, counts))
     assert table.get_n_leaves() == people.get_n_leaves() == n_leaves
-    for name in ("gain", "error", "n_units", "n_resamples", "explained"):
+    for name in ("gain", "trend", "n_units", "n_resamples", "explained"):
         one, other = (getattr(each, name) for each in noted)
         assert one == pytest.approx(other, rel=1e-9)
 

@@ -24,6 +24,10 @@ cdef double partition_loss(
     double* sums,
 ) noexcept nogil
 
+cdef void order_by_content(
+    const CriterionInfo* c, const double* stats, int n, Arena* arena, int32_t* order
+) noexcept nogil
+
 cdef void assign_pieces(
     const CriterionInfo* c, Pieces pieces, int max_branches, int kind, int min_rows,
     uint64_t seed, Arena* arena, branch_t* out, bint* found,

@@ -92,6 +92,57 @@ cdef void sort_by_key(const double* key, int32_t* order, int n) noexcept nogil:
         gap //= 3
 
 
+cdef bint is_before(
+    const double* a, const double* b, const int32_t* key, int n_keys, int n_stats
+) noexcept nogil:
+    """Whether statistics have more of a key where they differ first, or else of anything."""
+    cdef int i
+    for i in range(n_keys):
+        if a[key[i]] != b[key[i]]:
+            return a[key[i]] > b[key[i]]
+    for i in range(n_stats):
+        if a[i] != b[i]:
+            return a[i] > b[i]
+    return False
+
+
+cdef void order_by_content(
+    const CriterionInfo* c, const double* stats, int n, Arena* arena, int32_t* order
+) noexcept nogil:
+    """Order pieces by their statistics, those of the heaviest classes first.
+
+    So what is found step by step, piece by piece, depends neither on the pieces' names nor on those
+    of the classes.
+    """
+    cdef:
+        Mark mark = arena_mark(arena)
+        int32_t* key = take_ints(arena, MAX_ORDERS)
+        int n_keys, n_stats = c.n_stats, gap = 1, i, j, item
+        Pieces pieces
+    for i in range(n):
+        order[i] = i
+    if arena.failed:
+        return
+    pieces.n_pieces = n
+    pieces.stats = stats
+    n_keys = ordering_statistics(c, pieces, arena, key)
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            item = order[i]
+            j = i
+            while j >= gap and is_before(
+                stats + <Py_ssize_t> item * n_stats,
+                stats + <Py_ssize_t> order[j - gap] * n_stats, key, n_keys, n_stats,
+            ):
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = item
+        gap //= 3
+    arena_release(arena, mark)
+
+
 # --- exact: contiguous in the order of the means ------------------------------------------------
 
 ctypedef struct Chain:

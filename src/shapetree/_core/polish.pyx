@@ -46,6 +46,26 @@ cdef int largest_group(const branch_t* branch, int n, int* size) noexcept nogil:
     return largest
 
 
+cdef int heaviest_of_largest(
+    const CriterionInfo* c, const branch_t* branch, int n, int k, const double* sums
+) noexcept nogil:
+    """The same; of those with equally many the one that weighs most, however cells are ordered."""
+    cdef:
+        int count[256]
+        int i, best = 0
+        double weight, heaviest
+    memset(count, 0, sizeof(count))
+    for i in range(n):
+        count[branch[i]] += 1
+    heaviest = weight_of(c, sums)
+    for i in range(1, k):
+        weight = weight_of(c, sums + i * c.n_stats)
+        if count[i] > count[best] or (count[i] == count[best] and weight > heaviest):
+            best = i
+            heaviest = weight
+    return best
+
+
 cdef int extra_parts(Cells cells, const branch_t* branch) noexcept nogil:
     """How many parts the shape function has beyond those of CART's split."""
     cdef int i, size, parts = -1
@@ -127,7 +147,7 @@ cdef bint polish_categories(
         double* prices = take_doubles(arena, k * c.n_stats)
         branch_t* trial = take_branches(arena, n_all)
         double trial_objective, tolerance = 0.0
-        int b, i, size, default
+        int b, i, default
         bint changed = False
     if arena.failed:
         return False
@@ -142,7 +162,7 @@ cdef bint polish_categories(
             break
         for b in range(k):
             supergradient(c, sums + b * c.n_stats, prices + b * c.n_stats)
-        default = largest_group(branch, n, &size)
+        default = heaviest_of_largest(c, branch, n, k, sums)
         for i in range(n):
             trial[i] = cheapest_branch(
                 c, cells.stats + i * c.n_stats, k, prices, default, penalty

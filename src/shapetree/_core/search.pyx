@@ -11,7 +11,7 @@ from libc.math cimport INFINITY, M_LOG2E
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
 
-from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
+from shapetree._core.assignment cimport Pieces, assign_pieces, order_by_content, partition_loss
 from shapetree._core.criterion cimport (
     ENTROPY, GINI, SQUARED, Criterion, CriterionInfo, are_counts, impurity, rows_of,
     small_counts, weight_of,
@@ -531,6 +531,19 @@ cdef int group_categories(
     return n_pieces
 
 
+cdef void sum_pieces(
+    const CriterionInfo* c, Cells cells, const int32_t* piece_of_cell, int n_pieces,
+    double* piece_stats,
+) noexcept nogil:
+    cdef int n_stats = c.n_stats, i, k
+    cdef double* piece
+    memset(piece_stats, 0, <size_t> n_pieces * n_stats * sizeof(double))
+    for i in range(cells.n_cells + cells.has_missing):
+        piece = piece_stats + <Py_ssize_t> piece_of_cell[i] * n_stats
+        for k in range(n_stats):
+            piece[k] += cells.stats[<Py_ssize_t> i * n_stats + k]
+
+
 cdef void search_categories(
     const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
     Arena* arena, Best* best,
@@ -547,6 +560,8 @@ cdef void search_categories(
         double* sums = take_doubles(arena, most * n_stats)
         double* piece_stats = take_doubles(arena, <size_t> n_all * n_stats)
         int32_t* piece_rows = take_ints(arena, n_all)
+        int32_t* order = take_ints(arena, n_all)
+        int32_t* place = take_ints(arena, n_all)
         double penalty = options.category_penalty
         Pieces pieces
         int i, j, k, cut
@@ -567,13 +582,15 @@ cdef void search_categories(
 
     pieces.n_pieces = group_categories(cells, n_rows, options.inner_min_rows, piece_of_cell)
     pieces.root_cut = 0
-    memset(piece_stats, 0, <size_t> pieces.n_pieces * n_stats * sizeof(double))
+    sum_pieces(c, cells, piece_of_cell, pieces.n_pieces, piece_stats)
+    order_by_content(c, piece_stats, pieces.n_pieces, arena, order)
+    for j in range(pieces.n_pieces):
+        place[order[j]] = j
     memset(piece_rows, 0, pieces.n_pieces * sizeof(int32_t))
     for i in range(n_all):
-        j = piece_of_cell[i]
-        piece_rows[j] += n_rows[i]
-        for k in range(n_stats):
-            piece_stats[j * n_stats + k] += cells.stats[i * n_stats + k]
+        piece_of_cell[i] = place[piece_of_cell[i]]
+        piece_rows[piece_of_cell[i]] += n_rows[i]
+    sum_pieces(c, cells, piece_of_cell, pieces.n_pieces, piece_stats)
     pieces.stats = piece_stats
     pieces.n_rows = piece_rows
     assign_pieces(c, pieces, most, options.assignment, options.min_rows, options.seed, arena,

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import stdtrit
 
 from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
@@ -40,9 +41,11 @@ MAX_DRAWN_TOGETHER = 5
 # The small trees.
 MAX_DEPTH, MIN_ROWS_OF_LEAF = 3, 10
 SHRINKAGE_OF_CLASSES, SHRINKAGE_OF_NUMBERS = Shrinkage(20.0, 3.0), Shrinkage(3.0, 1.0)
-# What all rows gain must be more than as many rows gain or lose typically, so that it does not
-# hang on a handful of them. On noise of 50 to 5,000 rows, about one table in twenty gets so far.
-N_TYPICAL_ROWS = 10.0
+# Predictions must go with the targets of unseen rows more clearly than chance does in one of forty
+# tables if rows were predicted independently, or by about two standard errors. Trees share the rows
+# that they are grown on, and with them what these have by chance: of noise, 6 tables in 100 get so
+# far, from 50 rows to 1,000.
+LEAST_CHANCE = 0.025
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,10 @@ class Evidence:
     ----------
     gain : float
         Mean gain of the score per row.
-    error : float
-        Its standard error.
+    trend : float
+        What a small step from no tree towards what the trees predict gains, in standard errors.
+        What noise gains on the mean is below 0, but its step is as often right as wrong, so that
+        one limit fits few rows and many, classes and numbers.
     n_units : float
         Rows, or groups of them, that are evidence of their own.
     n_resamples : int
@@ -63,20 +68,20 @@ class Evidence:
     """
 
     gain: float
-    error: float
+    trend: float
     n_units: float
     n_resamples: int
     explained: float
 
     @property
     def needed(self) -> float:
-        """Gain that is convincing."""
-        return N_TYPICAL_ROWS * self.error / float(np.sqrt(self.n_units))
+        """Trend that is convincing; the standard error of few units is itself uncertain."""
+        return float(stdtrit(max(self.n_units - 1.0, 1.0), 1.0 - LEAST_CHANCE))
 
     @property
     def is_convincing(self) -> bool:
         """Whether there is something to learn."""
-        return self.gain > self.needed
+        return self.gain > 0.0 and self.trend > self.needed
 
 
 NO_EVIDENCE = Evidence(0.0, 0.0, 1.0, 0, 0.0)
@@ -257,11 +262,8 @@ class HalfSamples:
 
     def drawn(self, resample: int) -> np.ndarray:
         """How many copies of each row a resample draws."""
-        return self.copies_of(self.are_drawn(resample))
-
-    def copies_of(self, are_drawn: np.ndarray) -> np.ndarray:
-        """The same, if it is known which of those that are drawn one by one it draws."""
-        return np.bincount(self.row, np.where(are_drawn, self.times, 0.0), len(self.n_copies))
+        times = np.where(self.are_drawn(resample), self.times, 0.0)
+        return np.bincount(self.row, times, len(self.n_copies))
 
     def one_by_one(self, binned: BinnedRows) -> BinnedRows:
         """The rows and copies that are drawn one by one, each as a row."""
@@ -295,30 +297,29 @@ def _ask(
     )
     shrinkage = SHRINKAGE_OF_NUMBERS if rows.classes is None else SHRINKAGE_OF_CLASSES
     n_values = 1 if rows.n_classes is None else max(rows.n_classes)
-    shape = rows.table.n_rows, rows.targets.shape[1], n_values
-    # What all trees predict for each row; what those not grown on it predict, and what they would
-    # without a split; and of how many copies.
-    every, unseen, without = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    n_left, n_trees = np.zeros(len(every)), 0
+    shape = rows.targets.shape[1], n_values
+    # What all trees predict for each row. Of the rows and copies that are drawn one by one: what
+    # those not grown on them predict, and what these would without a split.
+    every, row = np.zeros((rows.table.n_rows, *shape)), draw.row
+    unseen, without = np.zeros((len(row), *shape)), np.zeros((len(row), *shape))
+    n_asked, n_trees = np.zeros(len(row)), 0
     drawn = [are for are in map(draw.are_drawn, range(n_resamples)) if are.any()]
     trees = _small_trees(draw.one_by_one(binned), small, pairs, drawn, few)
     for are_drawn, grown in zip(drawn, trees, strict=True):
         tree = shrink(grown, shrinkage)
-        values = tree.value[binned.leaves(tree, small.n_threads)]
-        left = draw.n_copies - draw.copies_of(are_drawn)
+        values, left = tree.value[binned.leaves(tree, small.n_threads)], ~are_drawn
         every += values
-        unseen += left[:, None, None] * values
-        without += left[:, None, None] * tree.value[0]
-        n_left += left
+        unseen[left] += values[row[left]]
+        without[left] += tree.value[0]
+        n_asked += left
         n_trees += 1
-    pool = _pools(binned, draw.is_alone)
-    times = _sums_by(pool, n_left[:, None, None])
-    asked = times[:, 0, 0] > 0
+    asked = n_asked > 0
     if not asked.any():
         return Resamples(NO_EVIDENCE, every)
-    unseen, without = _sums_by(pool, unseen)[asked], _sums_by(pool, without)[asked]
-    losses = unseen / times[asked], without / times[asked]
-    return Resamples(_evidence(rows, parameters, draw, asked, *losses, n_trees), every / n_trees)
+    times = n_asked[asked, None, None]
+    predicted, base = unseen[asked] / times, without[asked] / times
+    evidence = _evidence(rows, parameters, draw, asked, predicted, base, n_trees)
+    return Resamples(evidence, every / n_trees)
 
 
 def _small_trees(
@@ -340,26 +341,10 @@ def _small_trees(
             yield grown.arrays(binned.binned.features, goal.impurity_scale, root)
 
 
-def _pools(binned: BinnedRows, is_alone: np.ndarray) -> np.ndarray:
-    """A number for each row, the same for equal rows that different trees may have seen."""
-    pool = np.arange(len(is_alone))
-    if is_alone.any():
-        bins = np.array(_bins(binned, np.flatnonzero(is_alone)))
-        pool[is_alone] = len(pool) + np.unique(bins, axis=1, return_inverse=True)[1]
-    return np.unique(pool, return_inverse=True)[1]
-
-
 def _bins(binned: BinnedRows, rows: np.ndarray) -> list[np.ndarray]:
     """Bins of some rows, an array for each feature."""
     columns = binned.binned.columns
     return [columns.array(number)[rows] for number in range(columns.n_columns)]
-
-
-def _sums_by(pool: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """For each row, the sum of the values of all rows of its pool."""
-    flat = values.reshape(len(values), -1)
-    sums = np.column_stack([np.bincount(pool, column) for column in flat.T])
-    return sums[pool].reshape(values.shape)
 
 
 def part_of(binned: BinnedRows, drawn: np.ndarray, of_rows: np.ndarray | None = None) -> BinnedRows:
@@ -396,20 +381,22 @@ def _evidence(
     without: np.ndarray,
     n_trees: int,
 ) -> Evidence:
-    """What predictions of trees gain on those without a tree, for the rows that were asked."""
+    """What predictions of trees gain on those without, for rows and copies that were asked."""
+    row, times = draw.row[asked], draw.times[asked]
     weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
     objective = "log_loss" if rows.classes is not None else parameters.objective
-    score, targets = Score(objective, rows.targets, weights), rows.targets[asked]
-    base = score.of(without, targets)
-    gains, weights = score.of(predicted, targets) - base, weights[asked]
-    mean = float(gains @ weights / weights.sum())
-    off, n_copies, alone = weights * (gains - mean), draw.n_copies[asked], draw.is_alone[asked]
-    together = np.bincount(draw.kind[asked], np.where(alone, 0.0, off))
-    squares = together @ together + (off[alone] ** 2 / n_copies[alone]).sum()
-    error = float(np.sqrt(squares) / weights.sum())
+    score, targets = Score(objective, rows.targets, weights), rows.targets[row]
+    base, weights = score.of(without, targets), (weights / draw.n_copies)[row] * times
+    gain = float((score.of(predicted, targets) - base) @ weights / weights.sum())
     lost = float((score.best - base) @ weights / weights.sum())
-    explained = mean / lost if lost > 0 else 0.0
-    return Evidence(mean, error, draw.n_units, n_trees, explained)
+    # Rows of a kind are evidence once, unless they are drawn one by one.
+    steps, alone = score.of_step(without, predicted, targets), draw.is_alone[row]
+    off = weights * (steps - steps @ weights / weights.sum())
+    together = np.bincount(draw.kind[row], np.where(alone, 0.0, off))
+    error = float(np.sqrt(together @ together + off[alone] @ off[alone]))
+    total = float(steps @ weights)
+    trend = total / error if error > 0 else (np.inf if total > 0 else 0.0)
+    return Evidence(gain, float(trend), draw.n_units, n_trees, gain / lost if lost > 0 else 0.0)
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,22 @@ class Score:
             return np.log(np.maximum(shares, LEAST_SHARE)).mean(axis=1)
         return 1.0 - self._errors(values[:, :, 0], targets) / self._unit
 
+    def of_step(self, values: np.ndarray, towards: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """What each row gains per step, a small one, from some values towards others.
+
+        Of log loss, squared or absolute error; in units that are the same for all rows.
+        """
+        if self._objective == "log_loss":
+            classes = targets[:, :, None].astype(np.intp)
+            step, shares = (
+                np.take_along_axis(each, classes, axis=2)[:, :, 0]
+                for each in (towards - values, values)
+            )
+            return np.asarray((step / np.maximum(shares, LEAST_SHARE)).mean(axis=1))
+        step, off = ((its - values[:, :, 0]) / self._scale for its in (towards[:, :, 0], targets))
+        pull = np.sign(off) if self._objective == "absolute_error" else off
+        return np.asarray((step * pull).sum(axis=1))
+
     def _errors(self, numbers: np.ndarray, targets: np.ndarray) -> np.ndarray:
         off = np.abs(numbers - targets) / self._scale
         return np.asarray((off if self._objective == "absolute_error" else off**2).sum(axis=1))

@@ -54,17 +54,17 @@ def why_single_leaf(
 
 
 def _evidence_words(evidence: Evidence, has_classes: bool) -> str:
-    """What small trees gained on rows held out, and what they had to."""
-    gain, needed = evidence.gain, evidence.needed
-    change = "lower" if gain >= 0 else "higher"
+    """What small trees gained on rows held out, and how surely they had to."""
+    change = "lower" if evidence.gain >= 0 else "higher"
     if has_classes:
-        said, asked = (rounded(abs(number), 2) for number in (gain, needed))
+        score, said = "log loss", str(rounded(abs(evidence.gain), 2))
     else:
-        said, asked = (f"{rounded(100 * abs(number), 2)} %" for number in (gain, needed))
-    score = "log loss" if has_classes else "error"
+        score, said = "error", f"{rounded(100 * abs(evidence.gain), 2)} %"
+    trend, needed = (f"{number:.1f}" for number in (evidence.trend, evidence.needed))
     return (
         f"In {evidence.n_resamples} resamples their {score} was {said} {change} than without a "
-        f"tree, and had to be lower by more than {asked}, its standard error"
+        f"tree; what they predicted went with the targets by {trend} standard errors, and more "
+        f"than {needed} are asked"
     )
 
 

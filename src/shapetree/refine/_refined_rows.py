@@ -399,7 +399,7 @@ class LocalRefinedRows:
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""
         self._routed.send(_numbers(nodes), self._threads_for(nodes, VISITS_PER_SENDING))
-        self._known_sizes = None
+        self._known_sizes = self._care = None
 
     # Statistics
 

@@ -342,6 +342,27 @@ def test_splits_that_cannot_be_made_are_refused(tmp_path, by, words):
     assert words in " ".join(result.stderr.split())
 
 
+def test_cart_gets_what_the_tree_reads():
+    from shapetree.cli._fit import _for_cart
+
+    days = ["2024-01-02", "2024-01-01", None, "2024-01-03"]
+    X = pd.DataFrame(
+        {
+            "number": [1.0, np.inf, np.nan, 2.0],
+            "category": pd.Categorical(["b", "a", None, "new"]),
+            "truth": [True, False, True, True],
+            "day": pd.to_datetime(days),
+        }
+    )
+    expected = [
+        [1, 1, 1, 86_400],
+        [np.finfo(np.float32).max, 0, 0, 0],
+        [np.nan, np.nan, 1, np.nan],
+        [2, np.nan, 1, 2 * 86_400],
+    ]
+    np.testing.assert_array_equal(_for_cart(X, np.arange(3)), expected)
+
+
 # --- reading files ---
 
 

@@ -15,6 +15,7 @@ pytest.importorskip("rich")
 pytest.importorskip("pyarrow")
 
 import pyarrow as pa
+from pyarrow import parquet
 from test_cli import fail, run, succeed
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
@@ -106,6 +107,26 @@ def test_large_files_are_written_part_by_part(folder, monkeypatch):
         assert succeed("predict", folder / "model.json", folder / name, "--proba") == expected
     only = succeed("predict", folder / "model.json", folder / "t.csv", "--only")
     assert only.split()[1:] == predicted(folder)
+
+
+def test_columns_that_have_types_are_written_as_they_are(folder, monkeypatch):
+    from shapetree.cli import _predict
+
+    rows = pa.Table.from_pandas(TABLE[["size", "kind"]], preserve_index=False)
+    number = pa.array([None if i == 8 else 2**53 + i for i in range(200)])
+    day = pa.array(pd.date_range("2024-01-01", periods=200).date)
+    rows = rows.append_column("number", number).append_column("day", day)
+    parquet.write_table(rows, folder / "typed.parquet")
+    monkeypatch.setattr(_predict, "ROWS_TOGETHER", 7)
+    arguments = ["predict", folder / "model.json", folder / "typed.parquet"]
+    succeed(*arguments, "-o", folder / "p.parquet")
+    written = parquet.read_table(folder / "p.parquet")
+    assert written.select(rows.column_names).equals(rows.replace_schema_metadata())
+    assert written["prediction"].to_pylist() == predicted(folder)
+    lines = [line.split(",")[2:] for line in succeed(*arguments).splitlines()]
+    assert lines[0] == ["number", "day", "prediction"]
+    assert lines[9] == ["", "2024-01-09", predicted(folder)[8]]
+    assert lines[10] == [str(2**53 + 9), "2024-01-10", predicted(folder)[9]]
 
 
 def test_evaluate_scores_a_model_on_a_file(folder):
@@ -230,14 +251,13 @@ def test_columns_do_not_depend_on_the_blocks_of_a_file(tmp_path, monkeypatch):
     path = tmp_path / "late.csv"
     path.write_text("\n".join(["a,b,c,d,e", *rows]))
     whole = _reading.read_file(path)
-    kinds = [str(column.type).partition("<")[0] for column in whole.columns.values()]
+    kinds = [str(column.type).partition("<")[0] for column in whole.rows.columns]
     assert kinds == ["double", "double", "dictionary", "int64", "dictionary"]
     monkeypatch.setattr(_reading, "BLOCK", 300)
     parts = _reading.read_file(path)
-    assert parts.n_rows == whole.n_rows == 400
-    for name, column in whole.columns.items():
-        assert parts.columns[name].type == column.type
-        assert parts.columns[name].to_pylist() == column.to_pylist()
+    assert parts.rows.num_rows == whole.rows.num_rows == 400
+    assert parts.rows.schema == whole.rows.schema
+    assert parts.rows.to_pylist() == whole.rows.to_pylist()
 
 
 @pytest.mark.parametrize("n_chunks", [1, 3])
@@ -252,10 +272,8 @@ def test_copies_of_rows_are_counted_by_hashes(n_chunks):
     )
     parts = [pa.Table.from_pandas(rows[i::n_chunks]) for i in range(n_chunks)]
     table = pa.concat_tables(parts).select(list(rows))
-    raw = FileTable(Path("t"), dict(zip(rows, table.columns, strict=True)), len(rows), None)
-    assert raw.count_copies() == rows.duplicated().sum() > 0
-    lists = {"list": pa.chunked_array([[[1], [1]]])}
-    assert FileTable(Path("t"), lists, 2, None).count_copies() == 0
+    assert FileTable(Path("t"), table, None).count_copies() == rows.duplicated().sum() > 0
+    assert FileTable(Path("t"), pa.table({"list": [[1], [1]]}), None).count_copies() == 0
 
 
 def test_a_fit_lets_go_of_the_texts_of_a_file_before_it_learns(tmp_path, monkeypatch):

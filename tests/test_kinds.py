@@ -241,9 +241,7 @@ def read(texts, separator=","):
     from shapetree.cli._column_types import read_column
     from shapetree.cli._reading import FileTable
 
-    column = pa.chunked_array([pa.array(texts)])
-    table = FileTable("file.csv", {"a": column}, len(texts), separator)
-    return read_column("a", column, table)
+    return read_column("a", FileTable("file.csv", pa.table({"a": texts}), separator))
 
 
 def test_percentages_and_amounts_of_money_are_numbers():
@@ -270,7 +268,7 @@ def test_copies_of_rows_are_counted():
         "a": pa.chunked_array([["x", "y", "x", None, None]]),
         "b": pa.chunked_array([[1, 1], [1, 2, 2]]),
     }
-    assert FileTable("file.csv", columns, 5, ",").count_copies() == 2
+    assert FileTable("file.csv", pa.table(columns), ",").count_copies() == 2
 
 
 def test_ordered_categories_are_drawn_in_their_own_order():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from shapetree.cli._reading import MISSING, TEXT, FileTable, codes_of
+from shapetree.cli._reading import MISSING, TEXT, FileTable, codes_of, encoded
 from shapetree.data._columns import MAX_EXACT
 from shapetree.data._table import odd_texts
 
@@ -98,78 +98,58 @@ class Column:
         return self.kind in (Kind.NUMBER, Kind.WHOLE)
 
 
-@dataclass(frozen=True)
-class Texts:
-    """A column of text by its distinct values.
-
-    Attributes
-    ----------
-    distinct : Arrow array of strings
-        Without spaces around them, and without those that stand for missing values.
-    codes : int array
-        Position of each row's text in `distinct`; -1 for a missing value.
-    """
-
-    distinct: pa.StringArray
-    codes: np.ndarray
-
-    @property
-    def is_missing(self) -> np.ndarray:
-        """Which rows have no value."""
-        return self.codes < 0
-
-    def of_rows(self, values: pa.Array) -> pa.ChunkedArray:
-        """For each row what stands for its text; nothing for a missing value."""
-        return pa.chunked_array([values.take(pa.array(self.codes, mask=self.is_missing))])
-
-
-def texts_of(column: pa.ChunkedArray, missing: Collection[str] = MISSING) -> Texts:
-    """A column of any type as texts."""
+def texts_of(column: pa.ChunkedArray, missing: Collection[str] = MISSING) -> pa.DictionaryArray:
+    """A column of any type as texts without spaces around them; null for a missing value."""
     if column.type != TEXT:
         column = column.cast(pa.string())
-    distinct, codes = codes_of(column)
-    trimmed = pc.utf8_trim_whitespace(distinct).dictionary_encode()
-    gone = pc.is_in(trimmed.dictionary, value_set=pa.array(sorted(missing), pa.string()))
-    is_kept = ~gone.to_numpy(zero_copy_only=False)
-    place = np.where(is_kept, np.cumsum(is_kept) - 1, -1)[trimmed.indices.to_numpy()]
-    return Texts(
-        trimmed.dictionary.filter(pa.array(is_kept)), np.append(place, -1).astype(np.int32)[codes]
-    )
+    texts = encoded(column)
+    trimmed = pc.utf8_trim_whitespace(texts.dictionary)
+    distinct = pc.unique(trimmed).drop_null()
+    gone = pc.is_in(distinct, value_set=pa.array(sorted(missing), pa.string()))
+    distinct = distinct.filter(pc.invert(gone))
+    codes = pc.index_in(trimmed, value_set=distinct).take(texts.indices)
+    return pa.DictionaryArray.from_arrays(codes, distinct)
+
+
+def in_place_of(texts: pa.DictionaryArray, values: pa.Array) -> pa.ChunkedArray:
+    """For each row, which of the values stands for its text; null for a missing value."""
+    return pa.chunked_array([values.take(texts.indices)])
 
 
 def read_columns(table: FileTable) -> list[Column]:
     """Guess what the columns of a file hold."""
-    return [read_column(name, values, table) for name, values in table.columns.items()]
+    return [read_column(name, table) for name in table.rows.column_names]
 
 
-def read_column(name: str, values: pa.ChunkedArray, table: FileTable) -> Column:
+def read_column(name: str, table: FileTable) -> Column:
     """Guess what a column holds."""
+    values = table.rows[name]
     if table.separator is not None and values.type in (TEXT, pa.string()):
         column = _column_of_texts(name, texts_of(values), table.separator)
     else:
         column = _column_of_typed(name, values)
-    return replace(column, reason=_reason(column, table.n_rows))
+    return replace(column, reason=_reason(column, len(values)))
 
 
 # --- columns of CSV files ---
 
 
-def _column_of_texts(name: str, texts: Texts, separator: str) -> Column:
-    kind, distinct = _read_texts(texts.distinct, separator)
+def _column_of_texts(name: str, texts: pa.DictionaryArray, separator: str) -> Column:
+    kind, distinct = _read_texts(texts.dictionary, separator)
     values = None
     if kind is Kind.CATEGORY:
         values = as_categories(texts)
     elif distinct is not None:
-        values = _read_typed(kind, texts.of_rows(distinct))
-    known = texts.codes[texts.codes >= 0]
+        values = _read_typed(kind, in_place_of(texts, distinct))
+    known = texts.indices.drop_null()
     return Column(
         name=name,
         kind=kind,
         values=values,
-        n_distinct=len(texts.distinct),
-        n_missing=len(texts.codes) - len(known),
-        example=texts.distinct[int(known[0])].as_py() if len(known) else "",
-        odd=_odd_texts(texts.distinct, separator) if kind is Kind.CATEGORY else (),
+        n_distinct=len(texts.dictionary),
+        n_missing=texts.null_count,
+        example=texts.dictionary[known[0].as_py()].as_py() if len(known) else "",
+        odd=_odd_texts(texts.dictionary, separator) if kind is Kind.CATEGORY else (),
     )
 
 
@@ -285,9 +265,10 @@ def as_dates(texts: pa.StringArray) -> pa.TimestampArray | None:
     return pa.array(dates, pa.timestamp("us", "UTC" if is_zoned else None))
 
 
-def as_categories(texts: Texts) -> pd.Series:
-    """Texts as categories."""
-    return pd.Series(pd.Categorical.from_codes(texts.codes, categories=texts.distinct.to_pylist()))
+def as_categories(texts: pa.DictionaryArray) -> pd.Series:
+    """Texts as categories, which hold none of Arrow's memory."""
+    codes = codes_of(texts).copy()
+    return pd.Series(pd.Categorical.from_codes(codes, categories=texts.dictionary.to_pylist()))
 
 
 # --- dates, as people write them ---
@@ -461,12 +442,7 @@ def forced_category(column: Column, values: pa.ChunkedArray) -> Column:
         column,
         kind=Kind.CATEGORY,
         values=as_categories(texts),
-        n_distinct=len(texts.distinct),
-        n_missing=int(texts.is_missing.sum()),
-        reason=None if len(texts.distinct) else "empty",
+        n_distinct=len(texts.dictionary),
+        n_missing=texts.null_count,
+        reason=None if len(texts.dictionary) else "empty",
     )
-
-
-def frame_of(columns: Iterable[Column]) -> pd.DataFrame:
-    """Columns side by side."""
-    return pd.DataFrame({column.name: column.values for column in columns}, copy=False)

@@ -20,7 +20,7 @@ from shapetree.cli._arguments import (
     settings_in,
 )
 from shapetree.cli._console import Console, Misuse, Problem, listed, message_of
-from shapetree.cli._load_model import (
+from shapetree.cli._models import (
     outcome,
     read_tree,
     rows_for,
@@ -164,10 +164,10 @@ def _check_usage(data: Path | None, row: int | None, changes: dict[str, str]) ->
 
 
 def _only_row(table: FileTable, row: int) -> FileTable:
-    if row > table.n_rows:
-        raise Problem(f"{table.path} has {table.n_rows:,} rows, so there is no row {row:,}")
-    columns = {name: column.slice(row - 1, 1) for name, column in table.columns.items()}
-    return replace(table, columns=columns, n_rows=1)
+    n_rows = table.rows.num_rows
+    if row > n_rows:
+        raise Problem(f"{table.path} has {n_rows:,} rows, so there is no row {row:,}")
+    return replace(table, rows=table.rows.slice(row - 1, 1))
 
 
 def _note_what_is_not_given(fitted: FittedTree, changes: dict[str, str], console: Console) -> None:

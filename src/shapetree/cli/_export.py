@@ -25,8 +25,8 @@ from shapetree.cli._arguments import (
     write_outputs,
 )
 from shapetree.cli._console import Console, Misuse, Problem, listed, message_of
-from shapetree.cli._load_model import Model as AnyModel
-from shapetree.cli._load_model import Tree, read_model, read_tree
+from shapetree.cli._models import Model as AnyModel
+from shapetree.cli._models import Tree, read_model, read_tree
 from shapetree.plot._picture import import_matplotlib
 
 PICTURES = (".png", ".svg", ".pdf")

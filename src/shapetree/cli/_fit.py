@@ -9,9 +9,12 @@ from time import perf_counter
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import typer
 from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from shapetree import (
     ShapeForestClassifier,
@@ -36,15 +39,17 @@ from shapetree.cli._arguments import (
     write_outputs,
 )
 from shapetree.cli._column_types import Column, Kind, read_columns
-from shapetree.cli._compare import score_of_model, scores_of_others, show_scores
 from shapetree.cli._console import Console, Misuse, Problem, message_of
 from shapetree.cli._export import check_picture, picture_of_tree
-from shapetree.cli._load_model import (
+from shapetree.cli._models import (
     Model,
+    ModelScore,
     evaluate_model,
     forest_words,
     is_in_parts,
     open_parts,
+    score_of_model,
+    show_scores,
     size_of,
 )
 from shapetree.cli._reading import FileTable, give_memory_back, read_file
@@ -58,9 +63,12 @@ from shapetree.cli._training_data import (
     type_words,
 )
 from shapetree.data._batches import Batches
+from shapetree.data._missing import is_known
 from shapetree.data._sampling import sampled
 from shapetree.data._store import bytes_of
+from shapetree.data._table import encode_table, read_table
 from shapetree.ensemble._estimators import BaseShapeForest
+from shapetree.tree._evaluation import scores_of
 from shapetree.tree._words import listing
 
 MOST_LINES = 30
@@ -266,7 +274,7 @@ def fit(
         scores = [score_of_model(model, _test(model, source, test_size > 0), seconds)]
         if source.split is not None:
             limit = model.max_depth or CART_DEPTH if forest else model.max_depth
-            scores += scores_of_others(source.data, source.split, limit, seed)
+            scores += _scores_of_others(source.data, source.split, limit, seed)
     where = "On the training rows, which says little about new ones"
     show_scores(scores, f"On {n_test:,} rows that no model has seen" if n_test else where, console)
     fitted_on = f"the {n_train:,} training rows"
@@ -309,7 +317,7 @@ def fit(
             "columns": [_column_record(column) for column in source.data.columns],
             "rows": n_rows,
             "scored_on": "test rows" if n_test else "training rows",
-            "scores": [score.record() for score in scores],
+            "scores": [vars(score) for score in scores],
             "fitted_on": fitted_on,
             "trees": len(model.estimators_) if isinstance(model, BaseShapeForest) else 1,
             "leaves": n_leaves,
@@ -373,7 +381,7 @@ def _read(
 ) -> FileTable:
     with console.progress(f"Reading {path.name}"):
         table = read_file(path, encoding, separator, choices.categorical)
-    console.say(f"{path}: {table.n_rows:,} rows, {len(table.columns):,} columns")
+    console.say(f"{path}: {table.rows.num_rows:,} rows, {table.rows.num_columns:,} columns")
     console.say()
     return table
 
@@ -386,8 +394,8 @@ def _folder_source(
         batches = open_parts(path)
         table, columns, n_rows = _sample(path, batches)
     console.say(f"{path}: {n_rows:,} rows, {len(batches.columns):,} columns")
-    if table.n_rows < n_rows:
-        console.say(f"Columns are described by a sample of {table.n_rows:,} rows")
+    if table.rows.num_rows < n_rows:
+        console.say(f"Columns are described by a sample of {table.rows.num_rows:,} rows")
     console.say()
     data = choose_training_data(table, columns, choices, console)
     used = [column for column in data.columns if column.reason is None]
@@ -414,10 +422,7 @@ def _sample(path: Path, batches: Batches) -> tuple[FileTable, list[Column], int]
         first_row += len(table)
     if first_row == 0:
         raise Problem(f"{path} has columns, but no rows")
-    joined = pa.concat_tables(tables, promote_options="permissive")
-    some = FileTable(
-        path, dict(zip(joined.column_names, joined.columns, strict=True)), len(joined), None
-    )
+    some = FileTable(path, pa.concat_tables(tables, promote_options="permissive"), None)
     places = np.concatenate(numbers)
     return some, [_checked(column, places) for column in read_columns(some)], first_row
 
@@ -480,3 +485,42 @@ def _show_model(model: Model, fitted_on: str, console: Console) -> None:
 def _column_record(column: Column) -> dict[str, Any]:
     record = {name: value for name, value in vars(column).items() if name != "values"}
     return {**record, "is_used": column.reason is None, "type": type_words(column)}
+
+
+# --- models to compare it with ---
+
+
+def _scores_of_others(
+    data: TrainingData, split: Split, depth: int | None, seed: int
+) -> list[ModelScore]:
+    """Scores of CART, and of predicting the same for all rows."""
+    encoded = _for_cart(data.X, split.train)
+    cart, same = (
+        (DecisionTreeClassifier, DummyClassifier(strategy="prior"))
+        if data.is_classification
+        else (DecisionTreeRegressor, DummyRegressor())
+    )
+    names = "CART", "most common class" if data.is_classification else "the mean"
+    found = []
+    for name, model in zip(names, (cart(max_depth=depth, random_state=seed), same), strict=True):
+        began = perf_counter()
+        model.fit(encoded[split.train], data.y[split.train])
+        seconds = perf_counter() - began
+        said = model.predict(encoded[split.test])
+        scores = scores_of(data.y[split.test], said, data.is_classification)
+        size = (1, 0) if model is same else size_of(model)
+        found.append(ModelScore(name, scores, *size, seconds))
+    return found
+
+
+def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
+    """The columns that a tree reads as CART needs them: single precision, NaN where missing."""
+    features = read_table(X.iloc[train]).features
+    encoded = np.empty(X.shape, dtype=np.float32)
+    for j, column in enumerate(encode_table(X, features).columns):
+        assert column is not None
+        if features[j].is_date:
+            column = column - np.nanmin(column[train])  # so that single precision tells them apart
+        encoded[:, j] = np.where(is_known(column), column, np.nan)
+    # CART accepts missing values, but no infinite ones.
+    return np.clip(encoded, np.finfo(np.float32).min, np.finfo(np.float32).max, out=encoded)

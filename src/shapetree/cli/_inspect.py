@@ -11,7 +11,7 @@ from rich.table import Column as Heading
 from shapetree import SearchOptions, export_text
 from shapetree.cli._arguments import AsJson, Debug, Model, Quiet
 from shapetree.cli._console import Console, listed
-from shapetree.cli._load_model import (
+from shapetree.cli._models import (
     Fitted,
     Tree,
     counted,
@@ -22,7 +22,7 @@ from shapetree.cli._load_model import (
     size_of,
     trees_of,
 )
-from shapetree.cli._load_model import Model as AnyModel
+from shapetree.cli._models import Model as AnyModel
 from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Rule

@@ -5,16 +5,15 @@ from __future__ import annotations
 import gzip
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import typer
+from pyarrow import parquet
 
 from shapetree import predict_parquet
 from shapetree._files import new_file
@@ -34,15 +33,16 @@ from shapetree.cli._arguments import (
     check_outputs,
     write_outputs,
 )
-from shapetree.cli._compare import score_of_model, show_scores
 from shapetree.cli._console import Console, Misuse, Problem, class_counts, suggestion
-from shapetree.cli._load_model import (
+from shapetree.cli._models import (
     evaluate_model,
     is_in_parts,
     open_parts,
     read_model,
     read_tree,
     rows_for,
+    score_of_model,
+    show_scores,
     targets_for,
     text_columns,
     used_features,
@@ -143,7 +143,7 @@ def predict(
                 table = replace(read_local(file, encoding, separator, texts, wanted), path=data)
                 rows = rows_for(fitted, table, console)
             if table.separator is not None:
-                table = replace(table, columns={})  # a CSV file is read again while it is written
+                table = replace(table, rows=pa.table({}))  # read again while it is written
                 give_memory_back()
             predictions = estimator.predict(rows)
             if proba:
@@ -153,8 +153,8 @@ def predict(
                 is_csv = output is None or output.suffix.lower() not in PARQUET_ENDINGS
                 say = _safe_label if is_csv and not raw else _same
                 added = _added(predictions, shares, labels, say)
-                parts = _parts(file, table, encoding, only)
-                _deliver(_frames(parts, added), output, table.separator or ",", console)
+                batches = _slices(added) if only else _beside(file, table, encoding, added)
+                _deliver(batches, output, table.separator or ",", console)
     record: dict[str, Any] = {"model": str(model), "data": str(data), "rows": len(predictions)}
     if output is not None:
         console.say(f"Wrote {output}: {len(predictions):,} rows, {_summary(predictions, labels)}")
@@ -183,28 +183,7 @@ def _predict_folder(
     keep = () if only else batches.columns
     predict_parquet(tree, batches, output, proba=proba, keep=keep)
     name = free_name("prediction", keep)
-    return np.asarray(pq.read_table(output, columns=[name])[name].to_numpy())
-
-
-def _parts(
-    file: Path, table: FileTable, encoding: str, only: bool
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Numbers of rows, and what to write of the file's columns, some rows at a time."""
-    if only:
-        for first in range(0, table.n_rows, ROWS_TOGETHER):
-            yield min(ROWS_TOGETHER, table.n_rows - first), {}
-    elif table.separator is not None:
-        for batch in in_batches(file, encoding, table.separator):
-            yield from _slices(batch)
-    else:
-        yield from _slices(table.columns)
-
-
-def _slices(columns: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    n_all = len(next(iter(columns.values())))
-    for first in range(0, n_all, ROWS_TOGETHER):
-        n_rows = min(ROWS_TOGETHER, n_all - first)
-        yield n_rows, {name: column.slice(first, n_rows) for name, column in columns.items()}
+    return np.asarray(parquet.read_table(output, columns=[name])[name].to_numpy())
 
 
 def _added(
@@ -212,27 +191,37 @@ def _added(
     shares: np.ndarray | None,
     labels: np.ndarray | None,
     say: Callable[[Any], Any],
-) -> dict[str, np.ndarray]:
+) -> pa.RecordBatch:
     """Columns of predictions."""
     if labels is not None and any(say(label) != label for label in labels.tolist()):
         predictions = np.array([say(label) for label in predictions.tolist()], dtype=object)
     added = {"prediction": predictions}
     if shares is not None and labels is not None:
         added |= {f"p({say(label)})": shares[:, j] for j, label in enumerate(labels)}
-    return added
+    return pa.RecordBatch.from_pydict(added)
 
 
-def _frames(
-    parts: Iterator[tuple[int, dict[str, Any]]], added: dict[str, np.ndarray]
-) -> Iterator[pd.DataFrame]:
-    """Predictions, beside the columns of the file if these are wanted."""
+def _beside(
+    file: Path, table: FileTable, encoding: str, added: pa.RecordBatch
+) -> Iterator[pa.RecordBatch]:
+    """Rows of a file with what is added to them, some at a time."""
+    batches = table.rows.to_batches()
+    if table.separator is not None:
+        batches = in_batches(file, encoding, table.separator)
     first = 0
-    for n_rows, columns in parts:
-        written = {name: column.to_pandas() for name, column in columns.items()}
-        for name, values in added.items():
-            written[free_name(name, written)] = values[first : first + n_rows]
-        first += n_rows
-        yield pd.DataFrame(written, index=range(n_rows))
+    for batch in batches:
+        for part in _slices(batch):
+            columns = dict(zip(part.schema.names, part.columns, strict=True))
+            beside = added.slice(first, part.num_rows)
+            for name, values in zip(added.schema.names, beside.columns, strict=True):
+                columns[free_name(name, columns)] = values
+            first += part.num_rows
+            yield pa.RecordBatch.from_pydict(columns)
+
+
+def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    for first in range(0, batch.num_rows, ROWS_TOGETHER):
+        yield batch.slice(first, ROWS_TOGETHER)
 
 
 def _same(label: Any) -> Any:
@@ -254,14 +243,17 @@ def _safe_label(label: Any) -> Any:
 
 
 def _deliver(
-    frames: Iterator[pd.DataFrame], output: Path | None, separator: str, console: Console
+    batches: Iterable[pa.RecordBatch], output: Path | None, separator: str, console: Console
 ) -> None:
-    """Write the parts of a table to a file, or as CSV to stdout."""
+    """Write rows to a file, or as CSV to stdout."""
     if output is not None and ".tsv" in output.suffixes:
         separator = "\t"
     texts = (
-        frame.to_csv(index=False, sep=separator, lineterminator="\n", header=number == 0)
-        for number, frame in enumerate(frames)
+        # Whole numbers stay whole where some are missing.
+        batch.to_pandas(integer_object_nulls=True).to_csv(
+            index=False, sep=separator, lineterminator="\n", header=number == 0
+        )
+        for number, batch in enumerate(batches)
     )
     if output is None:
         for text in texts:
@@ -269,17 +261,12 @@ def _deliver(
         return
     with new_file(output, "the result") as draft:
         if output.suffix.lower() in PARQUET_ENDINGS:
-            _write_parquet(frames, draft)
+            parquet.write_table(pa.Table.from_batches(batches), draft)
             return
         is_packed = output.suffix.lower() == GZIP_ENDING
         with gzip.open(draft, "xb") if is_packed else open(draft, "xb") as file:
             for text in texts:
                 file.write(text.encode("utf-8"))
-
-
-def _write_parquet(frames: Iterator[pd.DataFrame], path: Path) -> None:
-    table = pa.Table.from_pandas(pd.concat(list(frames), ignore_index=True), preserve_index=False)
-    pq.write_table(table, path)
 
 
 def _summary(predictions: np.ndarray, labels: np.ndarray | None) -> str:
@@ -334,15 +321,16 @@ def evaluate(
     with console.progress(f"Reading {data.name}"):
         texts = [*text_columns(fitted), *([] if fitted.classes is None else [name])]
         table = read_file(data, encoding, separator, texts)
-    if name not in table.columns:
-        raise Problem(f"{data} has no column {name}; {suggestion(name, table.columns)}")
+    known = table.rows.column_names
+    if name not in known:
+        raise Problem(f"{data} has no column {name}; {suggestion(name, known)}")
     rows = rows_for(fitted, table, console)
     y, is_known = targets_for(fitted, name, table)
-    n_rows = int(np.count_nonzero(is_known))
+    n_rows, n_all = int(np.count_nonzero(is_known)), table.rows.num_rows
     if not n_rows:
         raise Problem(f"{data}: column {name} is empty")
-    if n_rows < table.n_rows:
-        console.note(f"{table.n_rows - n_rows:,} rows without {name} are left out")
+    if n_rows < n_all:
+        console.note(f"{n_all - n_rows:,} rows without {name} are left out")
     scores = evaluate_model(estimator, rows[is_known], y[is_known])
     where = f"On {n_rows:,} rows of {'standard input' if data == STANDARD else data.name}"
     # Forests cannot recognise rows.

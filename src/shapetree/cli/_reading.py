@@ -77,36 +77,39 @@ class FileTable:
     Attributes
     ----------
     path : Path
-    columns : dict of str to pyarrow arrays
-    n_rows : int
+    rows : pyarrow Table
     separator : str or None
         Separator of the values in a CSV file; None for files whose columns have types.
     """
 
     path: Path
-    columns: dict[str, pa.ChunkedArray]
-    n_rows: int
+    rows: pa.Table
     separator: str | None
 
     def count_copies(self) -> int:
         """Rows that are the same as a row before them, by hashes, which take little memory."""
-        hashes = np.zeros(self.n_rows, dtype=np.int64)
+        hashes = np.zeros(self.rows.num_rows, dtype=np.int64)
         try:
-            for column in self.columns.values():
-                hashes = row_hashes(hashes ^ codes_of(column)[1]).view(np.int64)
+            for column in self.rows.columns:
+                hashes = row_hashes(hashes ^ codes_of(encoded(column))).view(np.int64)
         except pa.ArrowException:  # columns of lists and the like
             return 0
-        return self.n_rows - len(np.unique(hashes))
+        return len(hashes) - len(np.unique(hashes))
 
 
-def codes_of(column: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
-    """The distinct values of a column, and each row's place among them; -1 for a missing value."""
+def encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """A column by its distinct values."""
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    encoded = column.unify_dictionaries().combine_chunks()
-    if isinstance(encoded, pa.ChunkedArray):  # of no rows
-        return pa.array([], encoded.type.value_type), np.zeros(0, dtype=np.int32)
-    return encoded.dictionary, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    joined = column.unify_dictionaries().combine_chunks()
+    if isinstance(joined, pa.ChunkedArray):  # of no rows
+        return pa.array([], joined.type.value_type).dictionary_encode()
+    return joined
+
+
+def codes_of(column: pa.DictionaryArray) -> np.ndarray:
+    """Each row's place among the distinct values of a column; -1 for a missing value."""
+    return column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
 
 
 def read_file(
@@ -201,7 +204,7 @@ def read_local(
         table = _read_typed(path, start, ending)
     else:
         table = _read_csv(path, start, encoding, separator, texts, wanted)
-    if table.n_rows == 0:
+    if table.rows.num_rows == 0:
         raise Problem(f"{path} has column names, but no rows")
     return table
 
@@ -225,7 +228,7 @@ def _read_typed(path: Path, start: bytes, ending: str) -> FileTable:
             f"{path} is a damaged {kind.split(' ', 1)[1]}: {_first_line(error)}"
         ) from error
     names = _checked_names(path, table.column_names)
-    return FileTable(path, dict(zip(names, table.columns, strict=True)), table.num_rows, None)
+    return FileTable(path, table.rename_columns(names), None)
 
 
 def _read_excel(path: Path) -> pa.Table:
@@ -279,21 +282,21 @@ def _read_csv(
         _check_text(path, encoding)
         _check_lengths(path, lines_encoding, separator, len(header))
         raise Problem(f"cannot read {path} as CSV: {_first_line(error)}") from error
-    columns = {name: columns[name] for name in kept if columns}
-    n_rows = len(columns[kept[0]]) if columns else 0
-    return FileTable(path, columns, n_rows, separator)
+    return FileTable(path, pa.table({name: columns[name] for name in kept if columns}), separator)
 
 
 def _columns_of(
-    batches: Iterator[dict[str, pa.Array]], texts: Collection[str]
+    batches: Iterator[pa.RecordBatch], texts: Collection[str]
 ) -> tuple[dict[str, pa.ChunkedArray], list[str]]:
     """Columns as whole numbers, numbers, or codes of text, whichever holds all values first.
 
     Also the names of those that turn out to be text after some batches have been read as numbers.
     """
+    # Arrow would guess types, too, but post codes such as 01099 would become numbers, and the types
+    # of files that are read in batches would be those of the first batch.
     parts: dict[str, list[pa.Array]] = {}
     for batch in batches:
-        for name, column in batch.items():
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
             pieces = parts.setdefault(name, [])
             first_kind = TEXT if name in texts else pa.int64()
             pieces.append(_values(column, pieces[-1].type if pieces else first_kind))
@@ -325,8 +328,8 @@ def _values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
 
 def in_batches(
     path: Path, encoding: str, separator: str, wanted: Collection[str] | None = None
-) -> Iterator[dict[str, pa.Array]]:
-    """Columns of a CSV file as text, a part of the rows at a time."""
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a CSV file as text, some at a time."""
     lines_encoding = "utf-8-sig" if _check_encoding(encoding) else encoding
     header = next(_records(path, lines_encoding, separator), (1, []))[1]
     columns = {
@@ -345,7 +348,7 @@ def in_batches(
         ),
     ) as reader:
         for batch in reader:
-            yield dict(zip(columns, batch.columns, strict=True))
+            yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
 
 
 def give_memory_back() -> None:

@@ -16,7 +16,6 @@ from shapetree.cli._column_types import (
     Column,
     Kind,
     forced_category,
-    frame_of,
     is_like_a_name,
 )
 from shapetree.cli._console import Console, Misuse, Problem, class_counts, listed, suggestion
@@ -98,7 +97,7 @@ def choose_training_data(
     y, task = _read_target(target, choices)
     for name in choices.categorical:
         if name != target.name:
-            columns[name] = forced_category(columns[name], table.columns[name])
+            columns[name] = forced_category(columns[name], table.rows[name])
     chosen = [_as_asked(column, choices) for column in columns.values()]
     used = [column for column in chosen if column.reason is None]
     _check_target(y[_known(y)], target, task)
@@ -108,14 +107,16 @@ def choose_training_data(
     if not used:
         raise Problem(f"no column of {table.path} is left to predict {target.name} from")
     rows = np.flatnonzero(_known(y))
-    X, y = _with_known_target(frame_of(used), y, console)
+    X = pd.DataFrame({column.name: column.values for column in used}, copy=False)
+    X, y = _with_known_target(X, y, console)
     return TrainingData(X, y, task, chosen, target, rows)
 
 
 def _check_names(table: FileTable, names: Iterable[str]) -> None:
+    known = table.rows.column_names
     for name in names:
-        if name not in table.columns:
-            raise Problem(f"{table.path} has no column {name!r}; {suggestion(name, table.columns)}")
+        if name not in known:
+            raise Problem(f"{table.path} has no column {name!r}; {suggestion(name, known)}")
 
 
 def _as_asked(column: Column, choices: Choices) -> Column:
@@ -263,13 +264,12 @@ def _warn(table: FileTable, columns: list[Column], choices: Choices, console: Co
                 "number, put numbers in their place (for <50, the limit or half of it) or leave "
                 f"these cells empty, and if it is a category, use --categorical {column.name}"
             )
-        elif column.reason is None and is_like_a_name(column, table.n_rows):
+        elif column.reason is None and is_like_a_name(column, table.rows.num_rows):
             console.note(
                 f"{column.name} has {column.n_distinct:,} categories; if these identify rows, use "
                 f"--ignore"
             )
-    names = [name for name in table.columns if name.replace(".", "", 1).isdigit()]
-    if len(names) == len(table.columns):
+    if all(name.replace(".", "", 1).isdigit() for name in table.rows.column_names):
         console.note(f"the first line of {table.path} looks like data; it should name the columns")
 
 

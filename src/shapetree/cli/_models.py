@@ -1,10 +1,11 @@
-"""Read a model file, and the rows of a file as the columns and categories of the model."""
+"""Models: read from files, scored, and given the rows of a file as their own columns."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from rich.table import Column as Heading
 
 from shapetree import (
     ShapeForestClassifier,
@@ -22,9 +24,9 @@ from shapetree import (
     from_parquet,
 )
 from shapetree.cli._arguments import STANDARD
-from shapetree.cli._column_types import Texts, as_dates, numbers_of, texts_of, truths_of
+from shapetree.cli._column_types import as_dates, in_place_of, numbers_of, texts_of, truths_of
 from shapetree.cli._console import Console, Problem, listed, message_of
-from shapetree.cli._reading import MISSING, TEXT, FileTable
+from shapetree.cli._reading import MISSING, TEXT, FileTable, codes_of
 from shapetree.data._batches import Batches
 from shapetree.data._columns import Level
 from shapetree.data._stored import read_labels
@@ -40,6 +42,12 @@ Forest: TypeAlias = ShapeForestClassifier | ShapeForestRegressor
 Model: TypeAlias = Tree | Forest
 Fitted: TypeAlias = FittedTree | FittedForest
 WILD = "*?["
+TITLES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced",
+    "r2": "R²",
+    "mean_absolute_error": "mean abs. error",
+}
 
 
 def read_model(path: Path) -> Model:
@@ -97,6 +105,9 @@ def forest_words(forest: BaseShapeForest) -> str:
     return f"{counted(n_trees, 'tree')} with {leaves}, depth {depth}"
 
 
+# --- scores ---
+
+
 def evaluate_model(model: Model, X: Any, y: np.ndarray | None) -> dict[str, float]:
     """Scores of a model on a table and its targets, or on batches; they are kept with a tree."""
     if not isinstance(model, BaseShapeForest):
@@ -106,6 +117,56 @@ def evaluate_model(model: Model, X: Any, y: np.ndarray | None) -> dict[str, floa
         X = X.watched()
         y = read_labels(X, has_classes)[0]
     return scores_of(y, model.predict(X), has_classes)
+
+
+@dataclass(frozen=True)
+class ModelScore:
+    """How good a model is, and how large."""
+
+    model: str
+    scores: dict[str, float]
+    n_leaves: int
+    depth: int
+    seconds: float | None
+
+
+def score_of_model(
+    model: Model, scores: dict[str, float], seconds: float | None = None
+) -> ModelScore:
+    """The row of a tree or forest in the table of scores."""
+    name = "shape forest" if isinstance(model, BaseShapeForest) else "shape tree"
+    return ModelScore(name, scores, *size_of(model), seconds)
+
+
+def show_scores(scores: list[ModelScore], where: str, console: Console) -> None:
+    """Print a table of scores, with the rows that they are of in its heading."""
+    console.heading(where)
+    fit = "" if scores[0].seconds is None else "fit"
+    titles = [*(TITLES[name] for name in scores[0].scores), "leaves", "depth", fit]
+    headings = [Heading(title, justify="right", no_wrap=True) for title in titles]
+    decimals = _decimals(scores[0].scores.get("mean_absolute_error", 1.0))
+    console.table([Heading(""), *headings], [_cells(score, decimals) for score in scores])
+
+
+def _decimals(error: float) -> int:
+    """Decimals that show four digits of an error."""
+    return 0 if error <= 0 else min(max(3 - math.floor(math.log10(error)), 0), 12)
+
+
+def _cells(score: ModelScore, decimals: int) -> list[str]:
+    cells = [score.model]
+    for name, value in score.scores.items():
+        if name == "mean_absolute_error":
+            cells.append(f"{value:,.{decimals}f}")
+        else:
+            cells.append(f"{value:z.3f}" if name == "r2" else f"{100 * value:.1f} %")
+    return [*cells, f"{score.n_leaves:,}", str(score.depth), _duration(score.seconds)]
+
+
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    return f"{1000 * seconds:,.0f} ms" if seconds < 1 else f"{seconds:,.1f} s"
 
 
 # --- files ---
@@ -146,27 +207,28 @@ def rows_for(fitted: Fitted, table: FileTable, console: Console) -> pd.DataFrame
     their place.
     """
     features, used = fitted.features, used_features(fitted)
-    lacking = [feature.name for feature in used if feature.name not in table.columns]
-    if lacking and not fitted.has_names and len(table.columns) == len(features):
-        columns = dict(zip(fitted.feature_names, table.columns.values(), strict=True))
-        table, lacking = replace(table, columns=columns), []
+    known = set(table.rows.column_names)
+    lacking = [feature.name for feature in used if feature.name not in known]
+    if lacking and not fitted.has_names and len(known) == len(features):
+        rows = table.rows.rename_columns(list(fitted.feature_names))
+        table, lacking = replace(table, rows=rows), []
     if lacking:
         what = "a column" if len(lacking) == 1 else "columns"
         raise Problem(f"{table.path} lacks {what} that the model needs: {listed(lacking)}")
     read = {feature.name: _read_column(feature, table, console) for feature in used}
-    absent = pd.Series(np.full(table.n_rows, np.nan))
+    absent = pd.Series(np.full(table.rows.num_rows, np.nan))
     return pd.DataFrame({feature.name: read.get(feature.name, absent) for feature in features})
 
 
 def targets_for(fitted: Fitted, name: str, table: FileTable) -> tuple[np.ndarray, np.ndarray]:
     """A file's targets as the labels or numbers of the model, and which rows have one."""
     if fitted.classes is None:
-        numbers = _numbers(name, table.columns[name], table).to_numpy()
+        numbers = _numbers(name, table).to_numpy()
         return numbers, ~np.isnan(numbers)
     labels = fitted.classes[0].tolist()
     known = {label.strip() for label in labels if isinstance(label, str)}
-    texts = texts_of(table.columns[name], MISSING - known)
-    distinct = texts.distinct.to_pylist()
+    texts = texts_of(table.rows[name], MISSING - known)
+    distinct = texts.dictionary.to_pylist()
     found = list(map(_level_reader(labels), distinct))
     new = [text for text, label in zip(distinct, found, strict=True) if label is None]
     if new:
@@ -174,56 +236,59 @@ def targets_for(fitted: Fitted, name: str, table: FileTable) -> tuple[np.ndarray
             f"{table.path}: column {name} has classes that the model does not know: {listed(new)}; "
             f"it knows {listed(labels)}"
         )
-    return np.array([*found, labels[0]], fitted.classes[0].dtype)[texts.codes], ~texts.is_missing
+    codes = codes_of(texts)
+    return np.array([*found, labels[0]], fitted.classes[0].dtype)[codes], codes >= 0
 
 
 def _read_column(feature: FeatureInfo, table: FileTable, console: Console) -> pd.Series:
-    column = table.columns[feature.name]
+    column = table.rows[feature.name]
     if feature.is_date:
         return _dates(feature, texts_of(column), table)
     if feature.categories is None:
-        return _numbers(feature.name, column, table)
+        return _numbers(feature.name, table)
     # A text that is a category of the model is not a missing value.
     known = {level.strip() for level in feature.categories if isinstance(level, str)}
     return _levels(feature, texts_of(column, MISSING - known), console)
 
 
-def _numbers(name: str, column: pa.ChunkedArray, table: FileTable) -> pd.Series:
+def _numbers(name: str, table: FileTable) -> pd.Series:
+    column = table.rows[name]
     if column.type not in (TEXT, pa.string()):
         try:
             return pd.Series(column.cast(pa.float64()).to_numpy())
         except pa.ArrowException:
             pass  # and the first value that is no number is named below
     texts = texts_of(column)
-    is_truth, truths = truths_of(texts.distinct)
-    plain = pc.if_else(is_truth, pc.if_else(truths, "1", "0"), texts.distinct)
+    distinct = texts.dictionary
+    is_truth, truths = truths_of(distinct)
+    plain = pc.if_else(is_truth, pc.if_else(truths, "1", "0"), distinct)
     numbers = numbers_of(plain, table.separator)
     if numbers.null_count:
         code = int(np.argmin(numbers.is_valid()))
-        row = int(np.argmax(texts.codes == code)) + 1
+        row = int(np.argmax(codes_of(texts) == code)) + 1
         raise Problem(
             f"{table.path}: column {name} must hold numbers, but row {row} has "
-            f"{texts.distinct[code].as_py()!r}"
+            f"{distinct[code].as_py()!r}"
         )
-    return pd.Series(texts.of_rows(numbers).to_numpy())
+    return pd.Series(in_place_of(texts, numbers).to_numpy())
 
 
-def _dates(feature: FeatureInfo, texts: Texts, table: FileTable) -> pd.Series:
-    dates, is_zoned = as_dates(texts.distinct), feature.date == "utc"
-    if len(texts.distinct) == 0:
+def _dates(feature: FeatureInfo, texts: pa.DictionaryArray, table: FileTable) -> pd.Series:
+    dates, is_zoned = as_dates(texts.dictionary), feature.date == "utc"
+    if len(texts.dictionary) == 0:
         dates = pa.nulls(0, pa.timestamp("us", "UTC" if is_zoned else None))
     if dates is None or (dates.type.tz is not None) != is_zoned:
         zone = "with a time zone (2024-12-31 23:59Z)" if is_zoned else "(2024-12-31)"
         raise Problem(
             f"{table.path}: column {feature.name} must hold dates {zone}, as in training, but has "
-            f"{listed(texts.distinct.to_pylist())}"
+            f"{listed(texts.dictionary.to_pylist())}"
         )
-    return texts.of_rows(dates).to_pandas()
+    return in_place_of(texts, dates).to_pandas()
 
 
-def _levels(feature: FeatureInfo, texts: Texts, console: Console) -> pd.Series:
+def _levels(feature: FeatureInfo, texts: pa.DictionaryArray, console: Console) -> pd.Series:
     """Texts as categories of the model; others count as missing."""
-    distinct, known = texts.distinct.to_pylist(), list(feature.categories or ())
+    distinct, known = texts.dictionary.to_pylist(), list(feature.categories or ())
     levels = list(map(_level_reader(known), distinct))
     new = [text for text, level in zip(distinct, levels, strict=True) if level is None]
     if new:
@@ -233,7 +298,7 @@ def _levels(feature: FeatureInfo, texts: Texts, console: Console) -> pd.Series:
             f"{listed(new)}"
         )
     place = {level: code for code, level in enumerate(known)} | {None: -1}
-    codes = np.array([*(place[level] for level in levels), -1])[texts.codes]
+    codes = np.array([*(place[level] for level in levels), -1])[codes_of(texts)]
     return pd.Series(pd.Categorical.from_codes(codes, known))
 
 
@@ -266,18 +331,14 @@ def typed_row(fitted: Fitted, settings: dict[str, str], given: FileTable | None)
     strange = [name for name in settings if name not in known]
     if strange:
         raise Problem(f"the model has no feature {strange[0]}; it has {listed(known)}")
-    columns = {name: [""] for name in known} if given is None else _first_row(given)
-    columns |= {name: [text] for name, text in settings.items()}
-    arrays = {
-        name: pa.chunked_array([pa.array(texts, pa.string())]) for name, texts in columns.items()
-    }
+    row = dict.fromkeys(known, "")
+    if given is not None:
+        values = given.rows.slice(0, 1).to_pylist()[0]
+        row = {name: "" if value is None else str(value) for name, value in values.items()}
+    columns = {name: pa.array([text], pa.string()) for name, text in (row | settings).items()}
     separator = "," if given is None or given.separator is None else given.separator
-    return FileTable(Path("the row") if given is None else given.path, arrays, 1, separator)
-
-
-def _first_row(table: FileTable) -> dict[str, list[str]]:
-    values = {name: column[0].as_py() for name, column in table.columns.items()}
-    return {name: ["" if value is None else str(value)] for name, value in values.items()}
+    path = Path("the row") if given is None else given.path
+    return FileTable(path, pa.table(columns), separator)
 
 
 def outcome(prediction: tuple[Any, ...]) -> Any:

@@ -252,6 +252,21 @@ def test_percentages_and_amounts_of_money_are_numbers():
         assert not read(unclear).is_numeric
 
 
+@pytest.mark.parametrize("missing", [[], [None]])
+def test_whole_numbers_are_not_rounded_where_some_are_missing(missing):
+    numbers = [2**53 + 1, *missing, -(2**53) - 1]
+    values = read(pa.array(numbers, pa.int64()), separator=None).values
+    assert [None if value is pd.NA else value for value in values] == numbers
+    few = read(pa.array([1, *missing], pa.uint8()), separator=None).values
+    assert few.dropna().tolist() == [1]
+    truths = [True, *missing, False]
+    assert read(pa.array(truths), separator=None).values.astype(object).tolist() == [
+        True,
+        *(pd.NA for _ in missing),
+        False,
+    ]
+
+
 def test_names_of_rows_are_known_though_some_rows_are_there_twice():
     names = [f"key {i}" for i in range(200)]
     assert read([*names, *names[:5]]).reason == "text, almost all different"

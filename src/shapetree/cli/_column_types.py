@@ -379,10 +379,11 @@ def _read_typed(kind: Kind, values: pa.ChunkedArray) -> pd.Series | None:
         zone = getattr(values.type, "tz", None)
         return values.cast(pa.timestamp("us", zone), safe=False).to_pandas()
     if kind in (Kind.WHOLE, Kind.BOOLEAN):
-        has_missing = values.null_count > 0
-        name = "boolean" if kind is Kind.BOOLEAN else "Int64"
-        frame = values.to_pandas(types_mapper=None)
-        return frame.astype(name) if has_missing else frame
+        if not values.null_count:
+            return values.to_pandas()
+        # By themselves, whole numbers would become floats, which may round them.
+        nullable = pd.BooleanDtype() if kind is Kind.BOOLEAN else pd.Int64Dtype()
+        return pd.Series(nullable.__from_arrow__(values))
     return None
 
 

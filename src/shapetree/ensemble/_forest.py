@@ -218,7 +218,7 @@ def _grow(
             progress.tested()
         return trees
 
-    parts = grown_together(numbers, draws.n_in_tree, n_at_once)
+    parts = grown_together(numbers, every, draws.n_in_tree, pairs, n_at_once)
     jobs = [partial(grow_together, some) for some in parts]
     grown = run_together(jobs, n_at_once, progress.stop)
     return goal.criterion_name, [tree for trees in grown for tree in trees]

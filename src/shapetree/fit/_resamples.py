@@ -329,7 +329,7 @@ def _small_trees(
     goal = binned.rows.goal(small)
     goal = goal.counting(None, few)
     every = hold(binned, small, goal)
-    for some in grown_together(drawn, len(drawn[0]) if drawn else 0):
+    for some in grown_together(drawn, every, binned.rows.table.n_rows, pairs):
         rows = [np.flatnonzero(its).astype(np.int32) for its in some]
         held = every.at_roots(rows)
         trees = Trees(np.zeros(len(some), dtype=np.int64))

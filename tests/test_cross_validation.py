@@ -26,11 +26,13 @@ from shapetree.data._binning import bin_table
 from shapetree.data._table import read_table
 from shapetree.fit import _cross_validation, _fit, _learning
 from shapetree.fit._cross_validation import PATH, Record, Test, Trial
-from shapetree.fit._folds import Folds, TargetCodes, deal_out, folds_of, hashes_of_rows
+from shapetree.fit._folds import Folds, deal_out, folds_of
 from shapetree.fit._learning import learn
+from shapetree.fit._local_backend import training_rows
 from shapetree.fit._parameters import SHRINKAGES, STRENGTHS, read_pairs
+from shapetree.fit._row_hashes import TargetCodes, hashes_of_rows
 from shapetree.fit._scores import LEAST_SHARE, Score
-from shapetree.fit._training_rows import bin_rows, strata_of, training_rows
+from shapetree.fit._training_rows import bin_rows, strata_of
 
 Test.__test__ = False  # what a trial is told by, nothing for pytest
 

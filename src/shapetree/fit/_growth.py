@@ -14,7 +14,7 @@ from shapetree.fit._parameters import Parameters, candidate_options, limits_of
 from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import ONE_TREE, Grower, Trees
-from shapetree.grow._local import hold_rows, rows_of_node
+from shapetree.grow._local import rows_of_node
 from shapetree.grow._nodes import GrownTree
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
@@ -90,11 +90,10 @@ def grown_together(
     return [trees[first:last] for first, last in pairwise(ends) if first < last]
 
 
-def hold(binned_rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:
+def hold(rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:
     """A holder of the rows; for another goal than their own, if one is given."""
-    rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
-    goal = rows.goal(parameters) if goal is None else goal
-    return hold_rows(binned, rows.table, goal, parameters.n_threads, coarse)
+    goal = rows.rows.goal(parameters) if goal is None else goal
+    return rows.backend.hold(rows, goal, parameters.n_threads)
 
 
 def pair_frames(rows: HeldRows, options: PairOptions, n_trees: int = 1) -> list[PairFrame]:

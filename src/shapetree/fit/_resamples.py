@@ -307,7 +307,7 @@ def _ask(
     trees = _small_trees(draw.one_by_one(binned), small, pairs, drawn, few)
     for are_drawn, grown in zip(drawn, trees, strict=True):
         tree = shrink(grown, shrinkage)
-        values, left = tree.value[binned.leaves(tree, small.n_threads)], ~are_drawn
+        values, left = tree.value[binned.backend.leaves(binned, tree, small.n_threads)], ~are_drawn
         every += values
         unseen[left] += values[row[left]]
         without[left] += tree.value[0]

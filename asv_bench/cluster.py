@@ -26,7 +26,8 @@ from shapetree import ShapeTreeClassifier
 from shapetree.dask import DaskShapeTreeClassifier, _cluster
 from shapetree.dask._task_values import bytes_of
 from shapetree.data._map_join import LocalParts, MappedParts, joined
-from shapetree.fit import _growth
+from shapetree.fit._local_backend import LocalBackend
+from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._joined_rows import JoinedRows, PartOfRows
 from shapetree.grow._local import LocalRows
 
@@ -206,31 +207,32 @@ def simulate(
         def map(self, make: Any) -> MappedParts:
             return MappedParts(self, make)
 
-    def hold(binned: Any, table: Any, goal: Any, n_threads: int, coarse: Any) -> JoinedRows:
+    def hold(_: LocalBackend, rows: BinnedRows, goal: Any, n_threads: int) -> JoinedRows:
         start = process_time()
+        table, binned, coarse = rows.rows.table, rows.binned, rows.coarse
         agreed, parts = goal.without_rows(), []
-        for rows in np.array_split(np.arange(binned.n_rows), n_parts):
+        for some in np.array_split(np.arange(binned.n_rows), n_parts):
             mask = np.zeros(binned.n_rows, dtype=bool)
-            mask[rows] = True
-            targets = (goal.labels - goal.starts[:-1])[rows]
+            mask[some] = True
+            targets = (goal.labels - goal.starts[:-1])[some]
             parts.append(
                 PartOfRows(
                     LocalRows(
                         table.take(mask), binned.take(mask), agreed.of(targets, None, None), 1,
-                        first_row=int(rows[0]),
+                        first_row=int(some[0]),
                     )
                 )
             )  # fmt: skip
         clock["asking"] += process_time() - start
         return JoinedRows(CountedParts(parts), binned, coarse, agreed, n_threads)
 
-    before = _growth.hold_rows
-    _growth.hold_rows = hold  # type: ignore[assignment]
+    before = LocalBackend.hold
+    LocalBackend.hold = hold  # type: ignore[assignment,method-assign]
     start = process_time()
     try:
         tree = ShapeTreeClassifier(max_depth=6, n_threads=1, **options).fit(X, y)
     finally:
-        _growth.hold_rows = before
+        LocalBackend.hold = before  # type: ignore[method-assign]
     of_client = process_time() - start - clock["asking"]
     return Simulated(tree, counts, clock["workers"], clock["joins"], of_client)
 

@@ -97,7 +97,9 @@ LAYERS = {
             "_scores",
             "_search_options",
             "_parameters",
+            "_row_hashes",
             "_training_rows",
+            "_local_backend",
             "_folds",
             "_growth",
             "_learning",
@@ -115,7 +117,7 @@ LAYERS = {
     "_predictions": None,
     "recipes": None,
     "__init__": None,
-    "dask": ["_task_values", "_cluster", "_tasks", "_lazy", "_data", "_estimators"],
+    "dask": ["_task_values", "_cluster", "_tasks", "_lazy", "_data", "_backend", "_estimators"],
     "cli": [
         *("_console", "_arguments", "_reading", "_column_types", "_training_data", "_models"),
         *("_export", "_fit", "_predict", "_explain", "_inspect", "_app"),

@@ -33,7 +33,7 @@ from shapetree import (
     export_text,
 )
 from shapetree.data._binning import bin_table
-from shapetree.fit._training_rows import training_rows
+from shapetree.fit._local_backend import training_rows
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._local import LocalRows
 

@@ -17,8 +17,8 @@ from shapetree.data._map_join import LocalParts
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.data._values import neighbours_of, values_of
 from shapetree.fit._growth import pair_frames, pair_tools
+from shapetree.fit._local_backend import training_rows
 from shapetree.fit._parameters import candidate_options, limits_of, read_pairs, refine_options
-from shapetree.fit._training_rows import training_rows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import Grower
 from shapetree.grow._local import LocalRows

@@ -9,7 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_parquet
+from shapetree import (
+    ShapeForestClassifier,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    from_parquet,
+)
 from shapetree.data._table import read_table
 
 
@@ -102,3 +107,12 @@ def test_no_texts_are_named_where_they_are_categories():
         read_table(pd.DataFrame({"crp": texts}), ["crp"])
         read_table(pd.DataFrame({"crp": laboratory(odd=())}))
         read_table(pd.DataFrame({"crp": [f"A{i}" for i in range(60)] + ["1", "2"]}))
+
+
+@pytest.mark.parametrize("model", [ShapeTreeClassifier(), ShapeForestClassifier(n_estimators=2)])
+def test_columns_may_be_called_as_what_is_known_of_rows_elsewhere(model):
+    names = ["target_names", "backend", "features"]
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=names)
+    y = (X["backend"] > 0).rename("positive")
+    assert model.fit(X, y).predict(X).shape == y.shape
+    assert list(model.feature_names_in_) == names

@@ -11,10 +11,11 @@ from data import assert_same_tree, make_tree
 
 from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.fit import _fit, _resamples
+from shapetree.fit._local_backend import training_rows
 from shapetree.fit._parameters import read_pairs
 from shapetree.fit._resamples import N_RESAMPLES, SHARE_DRAWN, Evidence
 from shapetree.fit._scores import Score
-from shapetree.fit._training_rows import bin_rows, training_rows
+from shapetree.fit._training_rows import bin_rows
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._view import view_of
 

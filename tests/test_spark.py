@@ -33,6 +33,7 @@ def test_batches_are_scored_one_after_another():
         assert list(found["a"]) == list(rows["a"])
 
 
+@pytest.mark.filterwarnings("default")  # of Spark, with a pandas that it does not know yet
 def test_local_spark_predicts_what_the_model_does(monkeypatch):
     if not is_here("Java"):
         pytest.skip("needs Java")

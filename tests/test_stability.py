@@ -114,8 +114,9 @@ def naive_rows(model, X, y, stability, n_resamples, groups=None):
     """Agreement of each row, by fits of the same parameters to the same halves."""
     from dataclasses import replace
 
+    from shapetree.fit._local_backend import training_rows
     from shapetree.fit._parameters import read_pairs
-    from shapetree.fit._training_rows import bin_rows, read_groups, training_rows
+    from shapetree.fit._training_rows import bin_rows, read_groups
 
     parameters = replace(model._parameters(), random_state=0)
     rows = training_rows(X, y, None, parameters, True)
@@ -179,9 +180,10 @@ def test_another_random_state_draws_other_halves():
 
 def test_halves_are_not_those_of_the_resamples_within_a_fit():
     from shapetree.fit._folds import contents_of
+    from shapetree.fit._local_backend import training_rows
     from shapetree.fit._parameters import read_pairs
     from shapetree.fit._resamples import HalfSamples
-    from shapetree.fit._training_rows import bin_rows, training_rows
+    from shapetree.fit._training_rows import bin_rows
 
     X, y = load_breast_cancer(return_X_y=True)
     parameters = ShapeTreeClassifier()._parameters()

@@ -1,8 +1,8 @@
-"""Rows on a Dask cluster as a table to learn from."""
+"""Rows on a Dask cluster: the parts of collections, and what they become."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -11,93 +11,23 @@ from typing import Any
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree.dask._cluster import FEW, Cluster, ClusterParts, itself
-from shapetree.dask._lazy import LOOKING
+from shapetree.dask._cluster import Cluster, ClusterParts
 from shapetree.dask._tasks import (
     KeptRows,
-    Look,
     Weighing,
-    bin_part,
-    bin_values,
-    binning_of,
-    bins_of_values,
-    classes_and_weights,
-    encode_rows,
-    features_of_sample,
-    hashes_of_part,
-    hold_part,
-    join_binnings,
-    join_looks,
-    join_profiles,
-    join_weighted,
-    keys_of_part,
-    leaves_in_trees,
-    leaves_of_part,
-    length_of,
-    look_at_part,
     part_of_table,
-    profiles_of_part,
     recode_part,
-    sample_of,
     seen_codes,
-    sketch_part,
     table_of_part,
     targets_and_evidence,
     targets_of_part,
-    values_of,
-    weights_and_importance,
-    with_weight,
 )
-from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, FeatureBins, bin_table
-from shapetree.data._map_join import MappedParts, add, every, one_after_another
-from shapetree.data._parts import Reading, join_distinct
-from shapetree.data._sums import (
-    Numbers,
-    evidence_of,
-    exact_unit,
-    ones_and_whole,
-    sum_of_products,
-    sum_of_values,
-    weight_of,
-    weights_alone,
-)
+from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._map_join import MappedParts
+from shapetree.data._parts import join_distinct
+from shapetree.data._sums import Numbers, weight_of
 from shapetree.data._table import Table, still_kept, with_seen
-from shapetree.data._targets import Goal
-from shapetree.ensemble._out_of_bag import leaves_of_rows
-from shapetree.fit._folds import TargetCodes, codes_of_categories, hashes_of_rows
-from shapetree.fit._training_rows import (
-    TrainingRows,
-    check_ends,
-    check_total,
-    check_total_importance,
-    factors_of_classes,
-    leaves_in,
-    read_rows,
-    sketched_rows,
-)
-from shapetree.grow._joined_rows import JoinedRows
-from shapetree.grow._local import hold_rows
-from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted_forest import FittedForest
-from shapetree.tree._naming import target_names
-from shapetree.tree._sketcher import SketchedRows
-
-
-@dataclass(frozen=True, eq=False)
-class DaskRows:
-    """What a fit is given: Dask collections, and the cluster that they are on."""
-
-    cluster: Cluster
-    X: Any
-    y: Any
-    weights: Any
-
-    @property
-    def target_names(self) -> tuple[str, ...] | None:
-        """Names of the targets, if they have any."""
-        with LOOKING:
-            return target_names(getattr(self.y, "_meta", self.y))
-
+from shapetree.fit._training_rows import TrainingRows
 
 # --- the parts of collections ---
 
@@ -130,12 +60,11 @@ def _blocks_of(array: Any, name: str) -> list[Any]:
     return list(array.to_delayed().ravel())
 
 
-def _delayed_parts(given: DaskRows) -> list[list[Any]]:
+def delayed_parts(X: Any, y: Any, weights: Any) -> list[list[Any]]:
     """Parts of X, y and weights; None for weights that were not given."""
-    check_in_step(given.X, given.y, given.weights)
-    parts = [parts_of(given.X, "X"), parts_of(given.y, "y")]
+    check_in_step(X, y, weights)
+    parts = [parts_of(X, "X"), parts_of(y, "y")]
     n_parts = len(parts[0])
-    weights = given.weights
     return [*parts, [None] * n_parts if weights is None else parts_of(weights, "sample_weight")]
 
 
@@ -250,85 +179,6 @@ def kept_of_parts(cluster: Cluster, kept: np.ndarray | None, lengths: np.ndarray
     ]
 
 
-@read_rows.register
-def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes: bool) -> Any:
-    """Read targets and weights, and learn the features."""
-    cluster = given.cluster
-    with LOOKING:
-        delayed = _delayed_parts(given)
-        columns = list(given.X.columns) if hasattr(given.X, "columns") else None
-        n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
-    # At once: what X and y are made of is computed once, and gives the same rows to both.
-    each_held = iter(cluster.hold([part for each in delayed for part in each if part is not None]))
-    held = [[None if part is None else next(each_held) for part in each] for each in delayed]
-    names = [f"part {number}" for number in range(len(held[0]))]
-    reading = Reading(
-        (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features, has_classes
-    )
-    looks = cluster.each(look_at_part, *held, names, reading=reading, names=columns)
-    look = cluster.joined(looks.futures, join_looks)
-    _check(look, parameters.objective)
-    factors, found = None, look.found
-    about = {"reading": reading, "found": found}
-    encoded = cluster.each(encode_rows, *held, names, look.prints, **about)
-    for each in held:
-        cluster.release([future for future in each if future is not None])
-    if parameters.class_weight is not None and found.classes is not None:
-        labels = Numbers(encoded.together(classes_and_weights), found.n_rows)
-        factors = factors_of_classes(found.classes, labels, parameters.class_weight)
-        encoded = encoded.each(with_weight, factors=factors)
-    table = DaskTable(
-        found.n_rows, found.features, [None] * len(found.features), look.has_names,
-        encoded=encoded, lengths=np.array(look.lengths), has_classes=has_classes,
-    )  # fmt: skip
-    nothing = np.empty((0, n_outputs), dtype=np.int32 if has_classes else np.float64)
-    rows = DaskTrainingRows(table, nothing, found.classes, None)
-    has_weights = look.weight is not None
-    return _weighed(rows, factors, has_weights) if has_weights or factors is not None else rows
-
-
-def _check(look: Look, objective: str) -> None:
-    """Refuse rows that nothing can be learnt from."""
-    found = look.found
-    if found.n_rows == 0:
-        raise ValueError("there are no rows to learn from")
-    if found.classes is None:
-        check_ends(found.least, found.greatest, objective)
-    if look.weight is not None:
-        check_total(found.n_weighted > 0, look.weight)
-
-
-def _weighed(
-    rows: DaskTrainingRows, factors: list[np.ndarray] | None, has_weights: bool
-) -> DaskTrainingRows:
-    """Take weights as evidence, as `TrainingRows.weighed` does where all rows are at hand."""
-    table = rows.table
-    assert isinstance(table, DaskTable)
-    lengths = np.array(table.encoded.ask(length_of, one_after_another))
-    n_rows = int(lengths.sum())
-    weights = Numbers(table.encoded.together(weights_and_importance, factors=factors), n_rows)
-    if factors is not None:
-        total = weights.ask(sum_of_products, add) if n_rows else 0.0
-        check_total_importance(n_rows > 0, float(total))
-    evidence = evidence_of(weights)
-    are_ones = bool(weights.map(evidence.columns).ask(ones_and_whole, every)[0])
-    is_short = n_rows < table.n_rows
-    n_counted = None
-    if evidence.are_counts and has_weights:
-        n_counted = int(weights.map(weights_alone).ask(sum_of_values, add))
-    weighing = Weighing(evidence, factors, None if n_counted == n_rows else n_counted)
-    table = replace(table, n_rows=n_rows, lengths=lengths, weighing=weighing)
-    table = table.with_seen_categories() if is_short else table
-    counts = None if weighing.n_counted is None else np.empty(0)
-    return replace(
-        rows,
-        table=table,
-        weights=None if are_ones and counts is None else np.empty(0),
-        weight_size=evidence.size,
-        counts=counts,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class DaskTrainingRows(TrainingRows):
     """Rows on workers; their targets and weights are gathered in this process only on demand."""
@@ -375,7 +225,7 @@ class DaskTrainingRows(TrainingRows):
         every = None if self.weights is None else np.concatenate(weights)
         times = None if self.counts is None else np.concatenate(counts)
         about = np.concatenate(targets), self.classes, every, self.weight_size, times
-        return TrainingRows(self.table, *about)
+        return TrainingRows(self.table, *about, backend=self.backend)
 
     def take(self, kept: np.ndarray) -> TrainingRows:
         """Keep the rows that a boolean mask marks."""
@@ -405,9 +255,22 @@ class DaskBins(BinnedTable):
     lengths: np.ndarray = field(kw_only=True)
     wanted: np.ndarray | None = None
 
+    @classmethod
+    def of(
+        cls, table: DaskTable, features: tuple[FeatureBins, ...], parts: ClusterParts
+    ) -> DaskBins:
+        """Bins of all rows of a table."""
+        lengths = table.lengths
+        if table.kept is not None:
+            firsts = np.cumsum([0, *lengths])[:-1]
+            lengths = np.add.reduceat(np.append(table.kept, False).astype(np.int64), firsts)
+            lengths[table.lengths == 0] = 0
+        columns = _no_columns(features, table.n_rows)
+        return cls(features, columns, table=table, parts=parts, lengths=lengths)
+
     def take(self, kept: np.ndarray) -> DaskBins:
         """Keep the rows that a boolean mask marks."""
-        columns = _nothing(self.features, int(np.count_nonzero(kept)))
+        columns = _no_columns(self.features, int(np.count_nonzero(kept)))
         return replace(self, columns=columns, wanted=still_kept(self.wanted, kept))
 
     @cached_property
@@ -416,146 +279,5 @@ class DaskBins(BinnedTable):
         return kept_of_parts(self.parts.cluster, self.wanted, self.lengths)
 
 
-def _nothing(features: tuple[FeatureBins, ...], n_rows: int) -> Columns:
+def _no_columns(features: tuple[FeatureBins, ...], n_rows: int) -> Columns:
     return Columns([None] * len(features), n_rows)
-
-
-@bin_table.register
-def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> DaskBins:
-    """Bin rows on workers; bounds of bins come from a sample of all."""
-    encoded, kept = table.encoded, table.kept_rows
-    if max_bins is None:
-        features = encoded.ask(
-            values_of,
-            join_distinct,
-            partial(bins_of_values, features=table.features),
-            columns=[kept],
-        )
-        return _bins(table, features, encoded.each(bin_values, kept, features=features))
-    weighing = None if weights is None else table.weighing
-    samples = encoded.together(sample_of, kept, n_total=table.n_rows, weighing=weighing)
-    found = _find_binnings(table, samples, max_bins)
-    # Workers need not wait until this process has the bins, too.
-    bins = encoded.each(bin_part, kept, [found] * len(encoded))
-    return _bins(table, join_binnings(encoded.cluster.results(found)).features, bins)
-
-
-def _find_binnings(table: DaskTable, samples: ClusterParts, max_bins: int) -> list[Any]:
-    """Where bins begin and end; a few workers find those of some features each."""
-    n_features = len(table.features)
-    ends = np.linspace(0, n_features, min(len(samples), FEW, n_features) + 1).astype(int).tolist()
-    is_sample = table.n_rows > MAX_BINNED_ROWS
-    return [
-        samples.find(
-            partial(features_of_sample, first=first, last=last),
-            join_weighted,
-            partial(
-                binning_of,
-                features=table.features[first:last],
-                is_sample=is_sample,
-                max_bins=max_bins,
-            ),
-        )
-        for first, last in pairwise(ends)
-    ]
-
-
-def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: ClusterParts) -> DaskBins:
-    lengths = table.lengths
-    if table.kept is not None:
-        firsts = np.cumsum([0, *lengths])[:-1]
-        lengths = np.add.reduceat(np.append(table.kept, False).astype(np.int64), firsts)
-        lengths[table.lengths == 0] = 0
-    columns = _nothing(features, table.n_rows)
-    return DaskBins(features, columns, table=table, parts=parts, lengths=lengths)
-
-
-@hold_rows.register
-def _(
-    binned: DaskBins, table: DaskTable, goal: Goal, n_threads: int, coarse: DaskBins | None
-) -> JoinedRows:
-    """A holder of rows on workers."""
-    no_columns = [None] * len(binned.parts)
-    others: Any = no_columns
-    if coarse is not None and coarse.parts is not binned.parts:
-        others = coarse.parts.futures
-    # Every part has its own rows; here, what was agreed for all is enough.
-    agreed = goal.without_rows()
-    rows = binned.table.encoded.each(
-        hold_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures, others,
-        features=binned.features,
-        coarse_features=None if coarse is None else coarse.features,
-        goal=agreed,
-        weighing=None if goal.weights is None else binned.table.weighing,
-        needed=table.needed,
-        unit_of_one=_unit_of_one(binned.table, goal),
-    )  # fmt: skip
-    held = rows.together(itself, must_be_level=True)
-    return JoinedRows(held, binned, coarse, agreed, n_threads)
-
-
-def _unit_of_one(table: DaskTable, goal: Goal) -> float | None:
-    """Grid of weights of rows that are drawn one by one; None if weights are those of all copies.
-
-    See `Draws.rows`.
-    """
-    weighing = table.weighing
-    if goal.weights is None or goal.counts is not None or weighing is None:
-        return None
-    if weighing.n_counted is None:
-        return None
-    numbers = Numbers(table.encoded.together(targets_and_evidence, weighing=weighing), table.n_rows)
-    return exact_unit(weight_of(numbers))
-
-
-@hashes_of_rows.register
-def _(binned: DaskBins, targets: Any, weights: Any, target_codes: TargetCodes) -> np.ndarray:
-    """A hash of each row's bins."""
-    assert binned.wanted is None
-    table = binned.table
-    rows = table.encoded.futures, table.kept_rows
-    about: dict[str, Any] = {
-        "target_codes": target_codes,
-        "weighing": None if weights is None else table.weighing,
-    }
-    profiles = partial(profiles_of_part, features=binned.features, **about)
-    codes = codes_of_categories(binned.parts.ask(profiles, join_profiles, columns=rows))
-    keys_of = partial(keys_of_part, codes=codes, **about)
-    keys = binned.parts.ask(keys_of, add, columns=rows)
-    hashes = binned.parts.each(hashes_of_part, codes=codes, keys=keys)
-    return np.concatenate(hashes.results())
-
-
-@leaves_in.register
-def _(binned: DaskBins, table: DaskTable, tree: TreeArrays, n_threads: int) -> np.ndarray:
-    """Leaves of the rows."""
-    leaves = binned.table.encoded.each(
-        leaves_of_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures,
-        features=binned.features, tree=tree,
-    )  # fmt: skip
-    return np.concatenate(leaves.results()).astype(np.int32)
-
-
-@leaves_of_rows.register
-def _(table: DaskTable, forest: FittedForest, n_threads: int) -> Iterator[tuple[int, np.ndarray]]:
-    parts = table.encoded.each(leaves_in_trees, table.kept_rows, trees=forest.trees)
-    first = 0
-    for future in parts.futures:
-        (leaves,) = parts.cluster.results([future])
-        yield first, leaves
-        first += len(leaves)
-
-
-# --- how rows are spread over a finished tree ---
-
-
-@sketched_rows.register
-def _(binned: DaskBins, rows: TrainingRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
-    """Rows on workers, with what was agreed to weigh them by."""
-    table = binned.table
-    parts = table.encoded.together(
-        sketch_part, table.kept_rows, binned.wanted_rows, binned.parts.futures,
-        tree=tree, features=binned.features, has_classes=rows.classes is not None,
-        weighing=None if rows.weights is None and rows.counts is None else table.weighing,
-    )  # fmt: skip
-    return SketchedRows(parts, binned, binned.n_rows, rows.weights is not None)

@@ -15,8 +15,9 @@ from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._files import PathLike
 from shapetree._model_files import HasModelFile
 from shapetree._with_parameters import with_parameters
+from shapetree.dask._backend import DaskRows
 from shapetree.dask._cluster import Cluster, find_client
-from shapetree.dask._data import DaskRows, check_in_step
+from shapetree.dask._data import check_in_step
 from shapetree.dask._lazy import is_lazy, lazily, refuse_lazy
 from shapetree.data._labels import read_targets
 from shapetree.ensemble import ShapeForestClassifier, ShapeForestRegressor

@@ -40,7 +40,7 @@ from shapetree.data._parts import (
 from shapetree.data._sums import WeightScaling, on_grid
 from shapetree.data._table import FeatureInfo, Table, TablePart, read_table
 from shapetree.data._targets import Goal
-from shapetree.fit._folds import TargetCodes, profiles_of_categories, recoded, times_of
+from shapetree.fit._row_hashes import TargetCodes, profiles_of_categories, recoded, times_of
 from shapetree.fit._training_rows import importance_by_class, total_of
 from shapetree.grow._joined_rows import PartOfRows
 from shapetree.grow._local import LocalRows

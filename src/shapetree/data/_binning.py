@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property, singledispatch
+from functools import cached_property
 
 import numpy as np
 
@@ -160,7 +160,6 @@ class Binning:
                 bin_columns(table.values, some, lookups, filled, start, stop, n_threads)
 
 
-@singledispatch
 def bin_table(
     table: Table, weights: np.ndarray | None, max_bins: int | None, n_threads: int
 ) -> BinnedTable:

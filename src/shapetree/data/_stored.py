@@ -18,7 +18,6 @@ from shapetree.data._binning import (
     BinnedTable,
     FeatureBins,
     bin_every_number,
-    bin_table,
     category_bins,
     find_binning,
     rows_of,
@@ -356,8 +355,7 @@ def read_labels(batches: Batches, has_classes: bool) -> tuple[np.ndarray, np.nda
 # --- bins ---
 
 
-@bin_table.register
-def _bin_stored(
+def bin_stored(
     table: StoredTable, weights: np.ndarray | None, max_bins: int | None, n_threads: int
 ) -> BinnedTable:
     """Bin rows in parts: bounds of bins come from a sample, and one pass fills them."""

@@ -12,8 +12,14 @@ import numpy as np
 from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
 from shapetree.fit._growth import grow, grown_together, hold, pair_frames
+from shapetree.fit._local_backend import training_rows
 from shapetree.fit._parameters import Parameters, candidate_options, read_pairs
-from shapetree.fit._training_rows import TrainingRows, bin_rows, summary_of_values, training_rows
+from shapetree.fit._training_rows import (
+    TrainingRows,
+    bin_rows,
+    names_of_targets,
+    summary_of_values,
+)
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._grower import Trees
@@ -22,7 +28,7 @@ from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted_forest import FittedForest
-from shapetree.tree._naming import Names, target_names
+from shapetree.tree._naming import Names
 from shapetree.tree._sketch import edges_of_targets
 
 
@@ -132,7 +138,7 @@ def fit_forest(
         criterion=criterion,
         shrinkage=max(options.shrinkage),
         summary=summary,
-        names=Names(targets=getattr(X, "target_names", None) or target_names(y)),
+        names=Names(targets=names_of_targets(X, y)),
         seed=seed,
         contents=draws.contents,
     )
@@ -218,7 +224,7 @@ def _grow(
             progress.tested()
         return trees
 
-    parts = grown_together(numbers, draws.n_in_tree, n_at_once)
+    parts = grown_together(numbers, every, draws.n_in_tree, pairs, n_at_once)
     jobs = [partial(grow_together, some) for some in parts]
     grown = run_together(jobs, n_at_once, progress.stop)
     return goal.criterion_name, [tree for trees in grown for tree in trees]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from functools import singledispatch
 
 import numpy as np
 
-from shapetree.data._stored import StoredTable
 from shapetree.data._table import Table
 from shapetree.ensemble._draws import Draws
-from shapetree.tree._fitted_forest import FittedForest, parts_of
+from shapetree.tree._fitted_forest import FittedForest
 
 
 def predict_left_out(
@@ -38,7 +36,7 @@ def predict_left_out(
     n_trees = np.zeros(n_rows)
     left_out = [np.packbits(draws.left_out(number)) for number in range(len(forest.trees))]
     table = draws.binned.rows.table if table is None else table
-    for first, leaves in leaves_of_rows(table, forest, n_threads):
+    for first, leaves in draws.binned.backend.leaves_in_forest(table, forest, n_threads):
         rows = slice(first, first + len(leaves))
         for number, tree in enumerate(forest.trees):
             are_out = _bits(left_out[number], rows)
@@ -54,21 +52,6 @@ def _bits(packed: np.ndarray, rows: slice) -> np.ndarray:
     start = rows.start // 8
     bits = np.unpackbits(packed[start : (rows.stop + 7) // 8])
     return bits[rows.start - 8 * start : rows.stop - 8 * start].view(bool)
-
-
-@singledispatch
-def leaves_of_rows(
-    table: Table, forest: FittedForest, n_threads: int
-) -> Iterator[tuple[int, np.ndarray]]:
-    """Leaves of all rows in all trees, some rows at a time, and the number of the first of them."""
-    for first, some in parts_of(table):
-        yield first, forest.leaves(some, n_threads)
-
-
-@leaves_of_rows.register
-def _(table: StoredTable, forest: FittedForest, n_threads: int) -> Iterator[tuple[int, np.ndarray]]:
-    for first, some in table.read(forest.used_features, "out-of-bag predictions"):
-        yield first, forest.leaves(some, n_threads)
 
 
 def permuted_scores(

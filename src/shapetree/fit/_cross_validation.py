@@ -182,7 +182,7 @@ class CrossValidation:
         start = perf_counter()
         tree = self._fit(trial, seed, self._binned.take(fitted), True, None, n_threads)
         seconds, new = perf_counter() - start, self._binned.take(held_out)
-        leaves = new.leaves(tree, n_threads)
+        leaves = new.backend.leaves(new, tree, n_threads)
         shrunk = [shrink(tree, each) for each in self._parameters.shrinkages]
         scores = [self.score.of(each.value[leaves], new.rows.targets) for each in shrunk]
         return Test(np.array(scores), tree.n_leaves, seconds)

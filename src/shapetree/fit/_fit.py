@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from shapetree._core.criterion import Criterion
-from shapetree.data._binning import bin_table
 from shapetree.data._moments import readable_threshold
 from shapetree.data._table import Table
 from shapetree.data._values import neighbours_of
@@ -24,6 +23,7 @@ from shapetree.fit._cross_validation import (
 from shapetree.fit._growth import hold, pair_frames, pair_tools
 from shapetree.fit._identifiers import warn_of_identifiers
 from shapetree.fit._learning import Outcome, learn
+from shapetree.fit._local_backend import LOCAL, in_memory, training_rows
 from shapetree.fit._parameters import Parameters, path_of, read_pairs, refine_options
 from shapetree.fit._resamples import Evidence, n_resamples_of, nearest_split, resample
 from shapetree.fit._single_leaf import why_single_leaf
@@ -41,11 +41,10 @@ from shapetree.fit._training_rows import (
     check_spread,
     coarse_bins_of,
     importance_of,
+    names_of_targets,
     read_groups,
     row_weights,
-    rows_to_sketch,
     summary_of_values,
-    training_rows,
 )
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._nodes import tree_of
@@ -60,7 +59,7 @@ from shapetree.refine import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._naming import Names, target_names
+from shapetree.tree._naming import Names
 from shapetree.tree._rebinning import fitting_bins
 from shapetree.tree._sketch import TreeSketches
 from shapetree.tree._sketcher import sketch_tree
@@ -87,8 +86,7 @@ def fit_tree(
     rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
     row_groups = read_groups(X, groups, rows)
     soft_targets = _soft_targets_of_estimator(rows, parameters)
-    # Remote rows come with the names of their targets.
-    names = Names(targets=getattr(X, "target_names", None) or target_names(y))
+    names = Names(targets=names_of_targets(X, y))
     pairs = read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = bin_rows(rows, parameters, pairs)
@@ -185,7 +183,7 @@ def rows_to_fit(
 ) -> TrainingRows:
     """Rows to learn from; those that resamples are drawn of are all in this process."""
     rows = training_rows(X, y, sample_weight, parameters, has_classes)
-    return rows.in_memory() if n_resamples_of(rows, parameters) > 0 else rows
+    return in_memory(rows) if n_resamples_of(rows, parameters) > 0 else rows
 
 
 def _soft_targets_of_estimator(rows: TrainingRows, parameters: Parameters) -> SoftTargets | None:
@@ -208,7 +206,7 @@ def refine_fitted(
         check_spread(targets, parameters.objective)
     weights = row_weights(X, sample_weight)
     about = targets, fitted.classes, weights
-    rows = TrainingRows(fitted.read_table(X, reader), *about)
+    rows = TrainingRows(fitted.read_table(X, reader), *about, backend=LOCAL)
     rows = rows.with_evidence(importance_of(*about, parameters.class_weight))
     if rows.kept is not None:
         # Categories of features that the tree has not used are learnt here, as by a fit.
@@ -218,7 +216,7 @@ def refine_fitted(
             for used, known, new in zip(fitted.features, rows.table.features, seen, strict=True)
         )
         rows = replace(rows, table=rows.table.with_features(features))
-    binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.n_threads)
+    binned = rows.backend.bin(rows, parameters.max_bins, parameters.n_threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = read_pairs(rows.table, parameters)
     coarse = coarse_bins_of(rows, binned, parameters, pairs)
@@ -324,7 +322,7 @@ def _finish(
     summary, sketches = summary_of_values(rows, tree.used_features, parameters.n_threads), None
     if rows.n_outputs == 1:
         sizes = rows.n_classes
-        to_sketch = rows_to_sketch(binned, tree, parameters.n_threads)
+        to_sketch = binned.backend.to_sketch(binned, tree, parameters.n_threads)
         sketches, edges = sketch_tree(
             *(tree, features, to_sketch),
             *(summary.ranges, None if sizes is None else sizes[0]),

@@ -14,7 +14,7 @@ from shapetree.fit._parameters import Parameters, candidate_options, limits_of
 from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import ONE_TREE, Grower, Trees
-from shapetree.grow._local import hold_rows, rows_of_node
+from shapetree.grow._local import rows_of_node
 from shapetree.grow._nodes import GrownTree
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
@@ -23,8 +23,8 @@ from shapetree.grow._row_holder import HeldRows
 from shapetree.refine import PairTools
 
 # Memory that trees may take which grow together: of each row, its place, and what is gathered of it
-# while it is summed or sent.
-BYTES_TOGETHER, BYTES_PER_ROW = 2**26, 32
+# while it is summed or sent; with pairs, of each bin, its value and sums.
+BYTES_TOGETHER, BYTES_PER_ROW, BYTES_PER_BIN = 2**26, 32, 64
 
 
 def grow(
@@ -67,22 +67,33 @@ def grow(
     ).grow()
 
 
-def grown_together(trees: Sequence[Any], n_rows: int, n_at_once: int = 1) -> list[Sequence[Any]]:
-    """Trees by those that grow together, if each has so many rows, in parts of about one size.
+def grown_together(
+    trees: Sequence[Any], rows: HeldRows, n_rows: int, pairs: PairOptions, n_at_once: int = 1
+) -> list[Sequence[Any]]:
+    """Trees by those that grow together, in parts of about one size.
 
-    So many parts are at work at once.
+    Parameters
+    ----------
+    trees : sequence
+    rows : HeldRows
+    n_rows : int
+        How many of them each tree has.
+    pairs : PairOptions
+    n_at_once : int
+        How many parts grow at once.
     """
-    size = max(1, BYTES_TOGETHER // (n_at_once * BYTES_PER_ROW * max(n_rows, 1)))
+    n_bins = int(rows.coarse.offsets[-1]) if len(pairs.pairs) > 0 else 0
+    own = max(1, BYTES_PER_ROW * n_rows + BYTES_PER_BIN * n_bins)
+    size = max(1, BYTES_TOGETHER // (n_at_once * own))
     n_parts = n_at_once * -(-len(trees) // (n_at_once * size))
     ends = [len(trees) * part // max(n_parts, 1) for part in range(n_parts + 1)]
     return [trees[first:last] for first, last in pairwise(ends) if first < last]
 
 
-def hold(binned_rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:
+def hold(rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:
     """A holder of the rows; for another goal than their own, if one is given."""
-    rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
-    goal = rows.goal(parameters) if goal is None else goal
-    return hold_rows(binned, rows.table, goal, parameters.n_threads, coarse)
+    goal = rows.rows.goal(parameters) if goal is None else goal
+    return rows.backend.hold(rows, goal, parameters.n_threads)
 
 
 def pair_frames(rows: HeldRows, options: PairOptions, n_trees: int = 1) -> list[PairFrame]:

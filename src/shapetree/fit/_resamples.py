@@ -307,7 +307,7 @@ def _ask(
     trees = _small_trees(draw.one_by_one(binned), small, pairs, drawn, few)
     for are_drawn, grown in zip(drawn, trees, strict=True):
         tree = shrink(grown, shrinkage)
-        values, left = tree.value[binned.leaves(tree, small.n_threads)], ~are_drawn
+        values, left = tree.value[binned.backend.leaves(binned, tree, small.n_threads)], ~are_drawn
         every += values
         unseen[left] += values[row[left]]
         without[left] += tree.value[0]
@@ -329,7 +329,7 @@ def _small_trees(
     goal = binned.rows.goal(small)
     goal = goal.counting(None, few)
     every = hold(binned, small, goal)
-    for some in grown_together(drawn, len(drawn[0]) if drawn else 0):
+    for some in grown_together(drawn, every, binned.rows.table.n_rows, pairs):
         rows = [np.flatnonzero(its).astype(np.int32) for its in some]
         held = every.at_roots(rows)
         trees = Trees(np.zeros(len(some), dtype=np.int64))

@@ -221,7 +221,7 @@ def _of_own_rows(tree: TreeArrays, binned: BinnedRows, n_threads: int) -> TreeAr
     """The tree with the values and, for numbers, the impurities of the rows themselves."""
     rows = binned.rows
     weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
-    leaves = binned.leaves(tree, n_threads)
+    leaves = binned.backend.leaves(binned, tree, n_threads)
 
     def sums(of_rows: np.ndarray) -> np.ndarray:
         """Sum over the rows of each node, whatever their order."""

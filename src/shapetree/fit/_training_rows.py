@@ -1,39 +1,33 @@
-"""Training rows: read, weighed and binned."""
+"""Training rows, weighed and binned, and the interface of a backend: where they are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import singledispatch
-from numbers import Real
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.stats import rankdata
-from sklearn.utils import check_consistent_length
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from shapetree.data._batches import Batches, refuse_beside_batches
-from shapetree.data._binning import MAX_BINS, BinnedTable, bin_table
-from shapetree.data._labels import find_classes, read_targets
-from shapetree.data._shares import ClassShares, ShareParts, first_parts, parts_of
-from shapetree.data._stored import read_stored
+from shapetree.data._batches import Batches
+from shapetree.data._binning import MAX_BINS, BinnedTable
+from shapetree.data._shares import ClassShares, first_parts, parts_of
 from shapetree.data._sums import Numbers, find_evidence, local_numbers, weights_of_groups
-from shapetree.data._table import Table, read_table
+from shapetree.data._table import Table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.data._values import values_of
-from shapetree.fit._parameters import Parameters, path_of
+from shapetree.fit._parameters import Parameters
+from shapetree.fit._row_hashes import TargetCodes
 from shapetree.grow._pair_options import PairOptions
+from shapetree.grow._row_holder import HeldRows
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._predictor import leaves_of_bins
+from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._naming import target_names
 from shapetree.tree._sketch import DataSummary
-from shapetree.tree._sketcher import (
-    SketchedPart,
-    SketchedRows,
-    part_of_shares,
-    sole_target,
-    summary_of,
-)
+from shapetree.tree._sketcher import SketchedRows, summary_of
 
 # How far targets may be apart, so that sums of their (squared) distances stay finite.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
@@ -63,6 +57,8 @@ class TrainingRows:
     row_of : int array of shape (n_rows,) or None
         If the targets are shares of classes, rows are parts of rows, one for each class: which row
         that is kept each is a part of, ascending. None if rows are rows.
+    backend : Backend
+        Where they are.
     """
 
     table: Table
@@ -73,6 +69,7 @@ class TrainingRows:
     counts: np.ndarray | None = None
     kept: np.ndarray | None = None
     row_of: np.ndarray | None = None
+    backend: Backend = field(kw_only=True)
 
     @property
     def n_classes(self) -> list[int] | None:
@@ -102,10 +99,6 @@ class TrainingRows:
     def gather(self) -> TrainingRows:
         """The same rows, with the targets and weights of all of them in this process."""
         return self
-
-    def in_memory(self) -> TrainingRows:
-        """The same rows, with everything that is known of them in this process."""
-        return replace(self.gather(), table=self.table.in_memory())
 
     @property
     def strata(self) -> np.ndarray:
@@ -250,38 +243,70 @@ class BinnedRows:
         coarse = None if self.coarse is None else self.coarse.take(kept)
         return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
 
-    def leaves(self, tree: TreeArrays, n_threads: int) -> np.ndarray:
-        """Leaves of the rows in a tree that was grown on such bins."""
-        return leaves_in(self.binned, self.rows.table, tree, n_threads)
+    @property
+    def backend(self) -> Backend:
+        """Where the rows are."""
+        return self.rows.backend
 
 
-@singledispatch
-def leaves_in(binned: BinnedTable, table: Table, tree: TreeArrays, n_threads: int) -> np.ndarray:
-    """Leaves of binned rows, local or remote; see `leaves_of_bins`."""
-    return leaves_of_bins(tree, table, binned, n_threads)
+class Backend(Protocol):
+    """Where training rows are: in memory, in files or on a cluster.
+
+    These methods, in the order in which a fit calls them, are all that it does differently there;
+    whatever else it asks of rows, it asks the holder that `hold` makes, or the parts of a table.
+    Results are the same, bit for bit, as those of `LocalBackend` for the same rows in memory.
+    """
+
+    def read(
+        self, X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+    ) -> TrainingRows:
+        """Read what a user gives to learn from, and take weights as evidence."""
+        ...
+
+    def bin(self, rows: TrainingRows, max_bins: int | None, n_threads: int) -> BinnedTable:
+        """Bin the rows, as `bin_table` does."""
+        ...
+
+    def hashes(self, rows: BinnedRows, target_codes: TargetCodes) -> np.ndarray:
+        """A hash of each row, as `hashes_of_rows` finds it; targets are in this process."""
+        ...
+
+    def hold(self, rows: BinnedRows, goal: Goal, n_threads: int) -> HeldRows:
+        """A holder of the rows, which trees can be grown on."""
+        ...
+
+    def leaves(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> np.ndarray:
+        """The leaf of each row in a tree that was grown on such bins."""
+        ...
+
+    def leaves_in_forest(
+        self, table: Table, forest: FittedForest, n_threads: int
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Leaves of rows in all trees, some rows at a time, and the number of the first of them."""
+        ...
+
+    def to_sketch(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
+        """The rows, ready to be counted in the nodes of a tree that was grown on such bins."""
+        ...
 
 
-def rows_to_sketch(binned: BinnedRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
-    """Binned rows, ready to be counted in the nodes of a tree that was grown on such bins."""
-    return sketched_rows(binned.binned, binned.rows, tree, n_threads)
+class RemoteRows(ABC):
+    """What `fit` takes as X if rows are neither in memory nor in batches; it holds y, too."""
+
+    @property
+    @abstractmethod
+    def backend(self) -> Backend:
+        """Where they are."""
+
+    @property
+    @abstractmethod
+    def target_names(self) -> tuple[str, ...] | None:
+        """Names of the targets, if they have any."""
 
 
-@singledispatch
-def sketched_rows(
-    binned: BinnedTable, rows: TrainingRows, tree: TreeArrays, n_threads: int
-) -> SketchedRows:
-    """The same, for each kind of table of bins."""
-    table = rows.table.with_values(tree.features_of_pairs)
-    if rows.row_of is not None:
-        parts = ShareParts(rows.row_of, rows.targets[:, 0])
-        about = tree, table, binned, parts, rows.counts, rows.weights, n_threads
-        return SketchedRows.of(part_of_shares(*about))
-    y = sole_target(rows.targets, rows.classes is not None)
-    assert y is not None
-    counts = None if rows.counts is None else rows.counts.astype(np.int32)
-    return SketchedRows.of(
-        SketchedPart(tree, table, binned, y, counts, rows.weights, n_threads=n_threads)
-    )
+def names_of_targets(X: Any, y: Any) -> tuple[str, ...] | None:
+    """Names of the targets in what the user gave, if they have any."""
+    return X.target_names if isinstance(X, RemoteRows | Batches) else target_names(y)
 
 
 def summary_of_values(rows: TrainingRows, used: list[int], n_threads: int) -> DataSummary:
@@ -289,80 +314,6 @@ def summary_of_values(rows: TrainingRows, used: list[int], n_threads: int) -> Da
     ordered = [j for j in used if not rows.table.features[j].is_categorical]
     values = values_of(rows.table, ordered, rows.counts, n_threads)
     return summary_of(values, ordered, len(rows.table.features), None)
-
-
-def training_rows(
-    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
-) -> TrainingRows:
-    if not isinstance(parameters.strength, Real):
-        path_of(parameters.strength)  # which says so if it makes no sense
-    return read_rows(X, y, sample_weight, parameters, has_classes)
-
-
-@singledispatch
-def read_rows(
-    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
-) -> TrainingRows:
-    """Read what a user gives to learn from: in memory, in batches or on a cluster."""
-    table = read_table(X, parameters.categorical_features)
-    if isinstance(y, ClassShares):
-        return _read_shares(table, X, y, sample_weight, parameters, has_classes)
-    targets, classes = read_targets(y, has_classes), None
-    check_consistent_length(X, targets)
-    if has_classes:
-        classes, targets = find_classes(targets)
-    else:
-        check_spread(targets, parameters.objective)
-    about = targets, classes, row_weights(X, sample_weight)
-    importance = importance_of(*about, parameters.class_weight)
-    return TrainingRows(table, *about).weighed(importance)
-
-
-def _read_shares(
-    table: Table,
-    X: Any,
-    shares: ClassShares,
-    sample_weight: Any,
-    parameters: Parameters,
-    has_classes: bool,
-) -> TrainingRows:
-    """Rows with shares of classes; if each is of a single class, these are its label."""
-    if not has_classes:
-        raise ValueError("y holds shares of classes, which need a classifier")
-    check_consistent_length(X, shares)
-    weights, classes = row_weights(X, sample_weight), (shares.classes,)
-    if shares.is_certain:
-        about = shares.likeliest, classes, weights
-        importance = importance_of(*about, parameters.class_weight)
-        return TrainingRows(table, *about).weighed(importance)
-    parts, factors, importance = parts_of(shares.values), None, None
-    if parameters.class_weight is not None:
-        ones = np.ones(len(shares)) if weights is None else weights
-        amounts = parts.amounts(shares.values, ones)
-        numbers = local_numbers(parts.label[:, None], amounts)
-        (factors,) = factors_of_classes(classes, numbers, parameters.class_weight)
-        if not (factors[parts.label] > 0).all():
-            raise ValueError("class_weight must be positive for every class that y has shares of")
-        importance = shares.values @ factors
-        total = importance if weights is None else weights * importance
-        check_total_importance(bool(total.any()), total_of(total))
-    rows = TrainingRows(table, shares.likeliest, classes, weights).weighed(importance)
-    return rows.in_parts(shares, factors)
-
-
-@read_rows.register
-def _read_batches(
-    batches: Batches, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
-) -> TrainingRows:
-    """Rows in parts, which bring their targets and weights along."""
-    refuse_beside_batches(y=y, sample_weight=sample_weight)
-    found = read_stored(batches, parameters.categorical_features, has_classes, parameters.verbose)
-    if found.classes is None:
-        check_spread(found.targets, parameters.objective)
-    check_weights(found.weights)
-    about = found.targets, found.classes, found.weights
-    importance = importance_of(*about, parameters.class_weight)
-    return TrainingRows(found.table, *about).weighed(importance)
 
 
 def importance_of(
@@ -490,7 +441,7 @@ def check_ends(least: np.ndarray, greatest: np.ndarray, objective: str) -> None:
 
 
 def bin_rows(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
-    binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.n_threads)
+    binned = rows.backend.bin(rows, parameters.max_bins, parameters.n_threads)
     coarse = coarse_bins_of(rows, binned, parameters, pairs)
     # Splits on pairs read values.
     table = rows.table.with_values(pairs.pairs.features() if len(pairs.pairs) else [])
@@ -508,7 +459,7 @@ def coarse_bins_of(
     if len(pairs.pairs) == 0:
         return None
     if parameters.max_bins is None:
-        return bin_table(rows.table, rows.weights, MAX_BINS, parameters.n_threads).without_order()
+        return rows.backend.bin(rows, MAX_BINS, parameters.n_threads).without_order()
     has_order = any(feature.has_places for feature in binned.features)
     return binned.without_order() if has_order else None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial, singledispatch
+from functools import partial
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from shapetree.data._map_join import Inquiry, Result, run_inquiry
 from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
-from shapetree.grow._row_holder import HeldRows, Histograms
+from shapetree.grow._row_holder import Histograms
 from shapetree.grow._rows_of_node import VISITS_PER_MOVE, LocalRowsOfNode, RowsOfNode
 from shapetree.grow._splits import Split, cuts_of
 
@@ -270,11 +270,3 @@ def rows_of_node(goal: Goal, node: int, n_rows: int) -> Inquiry[RowsOfNode]:
     if goal.counts is None:
         return RowsOfNode(at, n_rows)
     return (yield from RowsOfNode.counted(at))
-
-
-@singledispatch
-def hold_rows(
-    binned: BinnedTable, table: Table, goal: Goal, n_threads: int, coarse: BinnedTable | None
-) -> HeldRows:
-    """A holder of binned rows; each kind of table registers how to make it."""
-    return LocalRows(table, binned, goal, n_threads, coarse=coarse)

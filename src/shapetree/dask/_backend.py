@@ -1,0 +1,312 @@
+"""Training rows on a Dask cluster: how they are read, binned and held."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from shapetree.dask._cluster import FEW, Cluster, ClusterParts, itself
+from shapetree.dask._data import DaskBins, DaskTable, DaskTrainingRows, delayed_parts
+from shapetree.dask._lazy import LOOKING
+from shapetree.dask._tasks import (
+    Look,
+    Weighing,
+    bin_part,
+    bin_values,
+    binning_of,
+    bins_of_values,
+    classes_and_weights,
+    encode_rows,
+    features_of_sample,
+    hashes_of_part,
+    hold_part,
+    join_binnings,
+    join_looks,
+    join_profiles,
+    join_weighted,
+    keys_of_part,
+    leaves_in_trees,
+    leaves_of_part,
+    length_of,
+    look_at_part,
+    profiles_of_part,
+    sample_of,
+    sketch_part,
+    targets_and_evidence,
+    values_of,
+    weights_and_importance,
+    with_weight,
+)
+from shapetree.data._binning import MAX_BINNED_ROWS
+from shapetree.data._map_join import add, every, one_after_another
+from shapetree.data._parts import Reading, join_distinct
+from shapetree.data._sums import (
+    Numbers,
+    evidence_of,
+    exact_unit,
+    ones_and_whole,
+    sum_of_products,
+    sum_of_values,
+    weight_of,
+    weights_alone,
+)
+from shapetree.data._table import Table
+from shapetree.data._targets import Goal
+from shapetree.fit._parameters import Parameters
+from shapetree.fit._row_hashes import TargetCodes, codes_of_categories
+from shapetree.fit._training_rows import (
+    BinnedRows,
+    RemoteRows,
+    TrainingRows,
+    check_ends,
+    check_total,
+    check_total_importance,
+    factors_of_classes,
+)
+from shapetree.grow._joined_rows import JoinedRows
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._naming import target_names
+from shapetree.tree._sketcher import SketchedRows
+
+
+@dataclass(frozen=True, eq=False)
+class DaskRows(RemoteRows):
+    """What a fit is given: Dask collections, and the cluster that they are on."""
+
+    cluster: Cluster
+    X: Any
+    y: Any
+    weights: Any
+
+    @property
+    def backend(self) -> DaskBackend:
+        """Where the rows are."""
+        return DaskBackend()
+
+    @property
+    def target_names(self) -> tuple[str, ...] | None:
+        """Names of the targets, if they have any."""
+        with LOOKING:
+            return target_names(getattr(self.y, "_meta", self.y))
+
+
+class DaskBackend:
+    """Rows on the workers of a cluster; see `Backend`."""
+
+    def read(
+        self, X: DaskRows, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+    ) -> TrainingRows:
+        """Read targets and weights, and learn the features."""
+        given, cluster = X, X.cluster
+        with LOOKING:
+            delayed = delayed_parts(given.X, given.y, given.weights)
+            columns = list(given.X.columns) if hasattr(given.X, "columns") else None
+            n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
+        # At once: what X and y are made of is computed once, and gives the same rows to both.
+        every_part = [part for each in delayed for part in each if part is not None]
+        each_held = iter(cluster.hold(every_part))
+        held = [[None if part is None else next(each_held) for part in each] for each in delayed]
+        names = [f"part {number}" for number in range(len(held[0]))]
+        reading = Reading(
+            (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features,
+            has_classes,
+        )  # fmt: skip
+        looks = cluster.each(look_at_part, *held, names, reading=reading, names=columns)
+        look = cluster.joined(looks.futures, join_looks)
+        _check(look, parameters.objective)
+        factors, found = None, look.found
+        about = {"reading": reading, "found": found}
+        encoded = cluster.each(encode_rows, *held, names, look.prints, **about)
+        for each in held:
+            cluster.release([future for future in each if future is not None])
+        if parameters.class_weight is not None and found.classes is not None:
+            labels = Numbers(encoded.together(classes_and_weights), found.n_rows)
+            factors = factors_of_classes(found.classes, labels, parameters.class_weight)
+            encoded = encoded.each(with_weight, factors=factors)
+        table = DaskTable(
+            found.n_rows, found.features, [None] * len(found.features), look.has_names,
+            encoded=encoded, lengths=np.array(look.lengths), has_classes=has_classes,
+        )  # fmt: skip
+        nothing = np.empty((0, n_outputs), dtype=np.int32 if has_classes else np.float64)
+        rows = DaskTrainingRows(table, nothing, found.classes, None, backend=self)
+        has_weights = look.weight is not None
+        return _weighed(rows, factors, has_weights) if has_weights or factors is not None else rows
+
+    def bin(self, rows: TrainingRows, max_bins: int | None, n_threads: int) -> DaskBins:
+        """Bin the rows; bounds of bins come from a sample of all."""
+        table = rows.table
+        assert isinstance(table, DaskTable)
+        encoded, kept = table.encoded, table.kept_rows
+        if max_bins is None:
+            features = encoded.ask(
+                values_of,
+                join_distinct,
+                partial(bins_of_values, features=table.features),
+                columns=[kept],
+            )
+            return DaskBins.of(table, features, encoded.each(bin_values, kept, features=features))
+        weighing = None if rows.weights is None else table.weighing
+        samples = encoded.together(sample_of, kept, n_total=table.n_rows, weighing=weighing)
+        found = _find_binnings(table, samples, max_bins)
+        # Workers need not wait until this process has the bins, too.
+        bins = encoded.each(bin_part, kept, [found] * len(encoded))
+        features = join_binnings(encoded.cluster.results(found)).features
+        return DaskBins.of(table, features, bins)
+
+    def hashes(self, rows: BinnedRows, target_codes: TargetCodes) -> np.ndarray:
+        """A hash of each row."""
+        binned = _bins_of(rows)
+        assert binned.wanted is None
+        table = binned.table
+        columns = table.encoded.futures, table.kept_rows
+        about: dict[str, Any] = {
+            "target_codes": target_codes,
+            "weighing": None if rows.rows.counts is None else table.weighing,
+        }
+        profiles = partial(profiles_of_part, features=binned.features, **about)
+        codes = codes_of_categories(binned.parts.ask(profiles, join_profiles, columns=columns))
+        keys_of = partial(keys_of_part, codes=codes, **about)
+        keys = binned.parts.ask(keys_of, add, columns=columns)
+        hashes = binned.parts.each(hashes_of_part, codes=codes, keys=keys)
+        return np.concatenate(hashes.results())
+
+    def hold(self, rows: BinnedRows, goal: Goal, n_threads: int) -> JoinedRows:
+        """A holder of the rows."""
+        binned, coarse, table = _bins_of(rows), rows.coarse, rows.rows.table
+        assert isinstance(coarse, DaskBins | None)
+        assert isinstance(table, DaskTable)
+        others: list[Any] = [None] * len(binned.parts)
+        if coarse is not None and coarse.parts is not binned.parts:
+            others = coarse.parts.futures
+        # Every part has its own rows; here, what was agreed for all is enough.
+        agreed = goal.without_rows()
+        parts = binned.table.encoded.each(
+            hold_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures, others,
+            features=binned.features,
+            coarse_features=None if coarse is None else coarse.features,
+            goal=agreed,
+            weighing=None if goal.weights is None else binned.table.weighing,
+            needed=table.needed,
+            unit_of_one=_unit_of_one(binned.table, goal),
+        )  # fmt: skip
+        held = parts.together(itself, must_be_level=True)
+        return JoinedRows(held, binned, coarse, agreed, n_threads)
+
+    def leaves(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> np.ndarray:
+        """The leaf of each row."""
+        binned = _bins_of(rows)
+        leaves = binned.table.encoded.each(
+            leaves_of_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures,
+            features=binned.features, tree=tree,
+        )  # fmt: skip
+        return np.concatenate(leaves.results()).astype(np.int32)
+
+    def leaves_in_forest(
+        self, table: Table, forest: FittedForest, n_threads: int
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Leaves of rows in all trees, part by part."""
+        assert isinstance(table, DaskTable)
+        parts = table.encoded.each(leaves_in_trees, table.kept_rows, trees=forest.trees)
+        first = 0
+        for future in parts.futures:
+            (leaves,) = parts.cluster.results([future])
+            yield first, leaves
+            first += len(leaves)
+
+    def to_sketch(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
+        """The rows, with what was agreed to weigh them by."""
+        about, binned = rows.rows, _bins_of(rows)
+        is_weighed = about.weights is not None or about.counts is not None
+        parts = binned.table.encoded.together(
+            sketch_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures,
+            tree=tree, features=binned.features, has_classes=about.classes is not None,
+            weighing=binned.table.weighing if is_weighed else None,
+        )  # fmt: skip
+        return SketchedRows(parts, binned, binned.n_rows, about.weights is not None)
+
+
+def _bins_of(rows: BinnedRows) -> DaskBins:
+    assert isinstance(rows.binned, DaskBins)
+    return rows.binned
+
+
+def _check(look: Look, objective: str) -> None:
+    """Refuse rows that nothing can be learnt from."""
+    found = look.found
+    if found.n_rows == 0:
+        raise ValueError("there are no rows to learn from")
+    if found.classes is None:
+        check_ends(found.least, found.greatest, objective)
+    if look.weight is not None:
+        check_total(found.n_weighted > 0, look.weight)
+
+
+def _weighed(
+    rows: DaskTrainingRows, factors: list[np.ndarray] | None, has_weights: bool
+) -> DaskTrainingRows:
+    """Take weights as evidence, as `TrainingRows.weighed` does where all rows are at hand."""
+    table = rows.table
+    assert isinstance(table, DaskTable)
+    lengths = np.array(table.encoded.ask(length_of, one_after_another))
+    n_rows = int(lengths.sum())
+    weights = Numbers(table.encoded.together(weights_and_importance, factors=factors), n_rows)
+    if factors is not None:
+        total = weights.ask(sum_of_products, add) if n_rows else 0.0
+        check_total_importance(n_rows > 0, float(total))
+    evidence = evidence_of(weights)
+    are_ones = bool(weights.map(evidence.columns).ask(ones_and_whole, every)[0])
+    is_short = n_rows < table.n_rows
+    n_counted = None
+    if evidence.are_counts and has_weights:
+        n_counted = int(weights.map(weights_alone).ask(sum_of_values, add))
+    weighing = Weighing(evidence, factors, None if n_counted == n_rows else n_counted)
+    table = replace(table, n_rows=n_rows, lengths=lengths, weighing=weighing)
+    table = table.with_seen_categories() if is_short else table
+    counts = None if weighing.n_counted is None else np.empty(0)
+    return replace(
+        rows,
+        table=table,
+        weights=None if are_ones and counts is None else np.empty(0),
+        weight_size=evidence.size,
+        counts=counts,
+    )
+
+
+def _find_binnings(table: DaskTable, samples: ClusterParts, max_bins: int) -> list[Any]:
+    """Where bins begin and end; a few workers find those of some features each."""
+    n_features = len(table.features)
+    ends = np.linspace(0, n_features, min(len(samples), FEW, n_features) + 1).astype(int).tolist()
+    is_sample = table.n_rows > MAX_BINNED_ROWS
+    return [
+        samples.find(
+            partial(features_of_sample, first=first, last=last),
+            join_weighted,
+            partial(
+                binning_of,
+                features=table.features[first:last],
+                is_sample=is_sample,
+                max_bins=max_bins,
+            ),
+        )
+        for first, last in pairwise(ends)
+    ]
+
+
+def _unit_of_one(table: DaskTable, goal: Goal) -> float | None:
+    """Grid of weights of rows that are drawn one by one; None if weights are those of all copies.
+
+    See `Draws.rows`.
+    """
+    weighing = table.weighing
+    if goal.weights is None or goal.counts is not None or weighing is None:
+        return None
+    if weighing.n_counted is None:
+        return None
+    numbers = Numbers(table.encoded.together(targets_and_evidence, weighing=weighing), table.n_rows)
+    return exact_unit(weight_of(numbers))

@@ -37,7 +37,7 @@ test: $(VENV)/package $(VENV)/test.extra $(SPARK) $(VENV)/shapetree-bench
 # The tests of what runs on rows in parts, as Python runs it without assertions. pytest keeps those of
 # the tests themselves.
 test-optimised: $(VENV)/package $(VENV)/test.extra
-	$(PYTHON) -O -m pytest -n auto --dist worksteal -q tests/test_dask.py tests/test_files.py \
+	$(PYTHON) -O -m pytest -n auto --dist worksteal -q -W ignore::pytest.PytestConfigWarning tests/test_dask.py tests/test_files.py \
 		tests/test_joined_rows.py tests/test_parts.py tests/test_targets.py tests/test_pair_search.py
 
 ## test-oldest: the tests with the oldest versions that are allowed; needs Python 3.11

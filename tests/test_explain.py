@@ -871,6 +871,7 @@ def test_flips_are_the_smallest_changes_of_one_feature(name):
     assert_smallest_flips(model, columns, scales_of(model, X))
 
 
+@pytest.mark.filterwarnings("ignore:Column .c.. .* categories that training has not seen")
 @examples(30)
 @given(trees(max_nodes=14).filter(lambda tree: tree.node_count > 1), seeds)
 def test_flips_of_any_tree_are_the_smallest_changes_of_one_feature(tree, seed):

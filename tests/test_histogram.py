@@ -252,7 +252,8 @@ def two_levels(problem, families):
     for depth, sizes in ((1, [len(families)]), (2, [len(family) for family in families])):
         last = first + sum(sizes)
         numbers = np.arange(first, last, dtype=np.int32)
-        level = Level.of_one_tree(numbers, statistics_of(rows_of_node[first:last]), depth)
+        statistics = statistics_of(rows_of_node[first:last])
+        level = Level(numbers, statistics, depth, np.zeros_like(numbers), numbers)
         splits = [BinSplit(0, size, np.zeros(2, dtype=np.uint8)) for size in sizes]
         tree.add(list(range(first - len(sizes), first)), splits, level)
         levels.append(level)

@@ -70,11 +70,6 @@ class Level:
     own: np.ndarray
 
     @classmethod
-    def of_one_tree(cls, numbers: np.ndarray, statistics: Statistics, depth: int) -> Level:
-        """Nodes of a tree that grows alone."""
-        return cls(numbers, statistics, depth, np.zeros(len(numbers), dtype=np.int32), numbers)
-
-    @classmethod
     def joined(cls, levels: Sequence[Level]) -> Level:
         """The nodes of several, one after another; all have the same depth."""
         if len(levels) == 1:

@@ -23,7 +23,7 @@ from shapetree import (
 )
 from shapetree.ensemble import _forest
 from shapetree.fit import _growth
-from shapetree.grow._feature_draw import FeatureDraw
+from shapetree.grow._feature_draw import FeatureDraw, HalfDraw
 from shapetree.tree import _fitted_forest
 
 BOTH = pytest.mark.parametrize("kind", [ShapeForestClassifier, ShapeForestRegressor])
@@ -272,12 +272,31 @@ def test_as_many_features_are_drawn_as_asked_for(n_features, n_drawn, seed):
     allowed = draw.allowed(nodes)
     assert_array_equal(allowed.sum(axis=1), min(n_drawn, n_features))
     assert_array_equal(draw.allowed([7, 3]), allowed[[6, 2]])
-    assert (draw.drawing(n_features).allowed(nodes) >= allowed).all()
+    while (more := draw.more()) is not None:
+        assert (more.allowed(nodes) >= draw.allowed(nodes)).all()
+        draw = more
+    assert draw.allowed(nodes).all()
 
 
 def test_every_feature_is_drawn_as_often_as_the_others():
     shares = FeatureDraw(10, 3, np.array([5], dtype=np.uint64)).allowed(range(5000)).mean(axis=0)
     assert_allclose(shares, 0.3, atol=0.03)
+
+
+def test_half_of_the_features_are_drawn_by_what_they_hold():
+    keys, seeds = np.arange(20, dtype=np.uint64) ** 3, np.array([5, 6], dtype=np.uint64)
+    trees = np.repeat([0, 1], 2000)
+    draw, nodes = HalfDraw(keys, seeds), np.tile(np.arange(2000), 2)
+    allowed = draw.allowed(nodes, trees)
+    assert_allclose(allowed.mean(axis=0), 0.5, atol=0.04)
+    assert_allclose(np.corrcoef(allowed[:2000].ravel(), allowed[2000:].ravel())[0, 1], 0, atol=0.03)
+    # Neither the order of features nor other features change it.
+    some = np.random.default_rng(0).permutation(20)[:7]
+    assert_array_equal(HalfDraw(keys[some], seeds).allowed(nodes, trees), allowed[:, some])
+    every = draw.more()
+    assert every is not None
+    assert every.allowed(nodes, trees).all()
+    assert every.more() is None
 
 
 def test_features_are_drawn_until_one_splits():

@@ -292,6 +292,34 @@ def test_numbers_of_resamples_that_make_no_sense_are_refused(resamples):
         ShapeTreeClassifier(resamples=resamples).fit(*signal(np.random.default_rng(0)))
 
 
+def test_features_are_drawn_alike_in_whatever_order_they_stand(monkeypatch):
+    noted = noted_evidence(monkeypatch)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 6)), np.arange(150) % 2
+    X[:, 1] += y  # as many rows of each class, and no ties within a column
+    for table in (X, X[:, ::-1]):
+        ShapeTreeClassifier().fit(table, y)
+    assert noted[0].trend > 2
+    assert noted[1].trend == pytest.approx(noted[0].trend, rel=1e-9)
+
+
+@pytest.mark.parametrize("target", [classes, normal])
+def test_rows_are_taught_what_trees_predict_that_have_not_drawn_them(target, monkeypatch):
+    noted = []
+    own = _resamples.resample
+    monkeypatch.setattr(_fit, "resample", lambda *args: noted.append(own(*args)) or noted[-1])
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), target(rng, 60)
+    kind = ShapeTreeRegressor if target is normal else ShapeTreeClassifier
+    kind().fit(X, y)
+    predicted = noted[0].predicted[:, 0]
+    agreement = (
+        predicted[np.arange(60), y] if target is classes else predicted[:, 0] * (y - y.mean())
+    )
+    # Of noise, the trees that have drawn a row lean towards its target, the others do not.
+    assert agreement.mean() <= (np.bincount(y).max() / 60 if target is classes else 0.05)
+
+
 def test_predictions_must_go_with_the_targets_and_gain():
     assert Evidence(0.1, 2.5, 100, 50, 0.0).is_convincing
     assert not Evidence(0.1, 1.9, 100, 50, 0.0).is_convincing

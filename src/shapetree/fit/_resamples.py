@@ -14,13 +14,14 @@ import numpy as np
 from scipy.special import stdtrit
 
 from shapetree._core.columns import Columns
-from shapetree._core.sampling import row_hashes
+from shapetree._core.sampling import keys_of_columns, row_hashes
 from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._folds import contents_of
 from shapetree.fit._growth import grow, grown_together, hold, pair_frames
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
+from shapetree.grow._feature_draw import HalfDraw
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._grower import Trees
 from shapetree.grow._pair_options import PairOptions
@@ -38,14 +39,16 @@ SHARE_DRAWN = 0.5
 # Equal rows are drawn together, so that rows given twice are no evidence of their own, unless they
 # are more than this: then they are values that recur.
 MAX_DRAWN_TOGETHER = 5
-# The small trees.
-MAX_DEPTH, MIN_ROWS_OF_LEAF = 3, 10
-SHRINKAGE_OF_CLASSES, SHRINKAGE_OF_NUMBERS = Shrinkage(20.0, 3.0), Shrinkage(3.0, 1.0)
-# Predictions must go with the targets of unseen rows more clearly than chance does in one of forty
-# tables if rows were predicted independently, or by about two standard errors. Trees share the rows
-# that they are grown on, and with them what these have by chance: of noise, 6 tables in 100 get so
-# far, from 50 rows to 1,000.
-LEAST_CHANCE = 0.025
+# The small trees. Nodes of classes may split on half of the features, drawn anew for each: trees
+# have less in common, and weak features have their say beside strong ones. Their leaves may then be
+# small and hardly smoothed, as many are averaged. Numbers are predicted better from all features.
+MAX_DEPTH = 3
+MIN_ROWS_OF_CLASSES, MIN_ROWS_OF_NUMBERS = 3, 10
+SHRINKAGE_OF_CLASSES, SHRINKAGE_OF_NUMBERS = Shrinkage(2.0, 2.0), Shrinkage(3.0, 1.0)
+# Predictions must go with the targets of unseen rows more clearly than chance does in one of eighty
+# tables if rows were predicted independently. Trees share the rows that they are grown on, and with
+# them what these have by chance: of noise, 4 or 5 tables in 100 get so far, from 50 rows to 1,000.
+LEAST_CHANCE = 0.0125
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,8 @@ class Resamples:
     ----------
     evidence : Evidence
     predicted : array of shape (n_rows, n_outputs, n_values)
-        What all trees predict for each row on the mean: shares of classes, or a number.
+        What the trees that have not drawn a row predict for it on the mean, so that its own target
+        has no part in it: shares of classes, or a number.
     """
 
     evidence: Evidence
@@ -214,6 +218,8 @@ class HalfSamples:
     is_alone : bool array of shape (n_rows,)
         Whether the copies of a row are drawn one by one; all other rows of a kind are drawn
         together, and are evidence once.
+    features : uint64 array of shape (n_features,)
+        What stands for each feature, by which it is drawn.
     """
 
     def __init__(
@@ -230,6 +236,8 @@ class HalfSamples:
             self._salt = row_hashes(row_hashes(np.array([seed], dtype=np.int64)).view(np.int64))[0]
         n_rows = rows.table.n_rows
         self.n_copies = np.ones(n_rows) if rows.counts is None else rows.counts
+        times = None if rows.counts is None else rows.counts.astype(np.uint64)
+        self.features = keys_of_columns(binned.binned.columns, content, times)
         number = content if groups is None else groups.astype(np.uint64)
         self.kind = kind = np.unique(number, return_inverse=True)[1]
         self.is_alone = np.zeros(n_rows, dtype=bool)
@@ -253,11 +261,14 @@ class HalfSamples:
         # Independent pieces of evidence.
         self.n_units = len(np.unique(kind)) if groups is not None else float(self.n_copies.sum())
 
+    def seed(self, resample: int) -> np.uint64:
+        """A number that tells a resample from others."""
+        with np.errstate(over="ignore"):
+            return row_hashes(np.array([resample + 1], dtype=np.int64))[0] + self._salt
+
     def are_drawn(self, resample: int) -> np.ndarray:
         """Which of the rows and copies that are drawn one by one a resample draws."""
-        with np.errstate(over="ignore"):
-            step = row_hashes(np.array([resample + 1], dtype=np.int64))[0] + self._salt
-            number = row_hashes((self._number + step).view(np.int64))
+        number = row_hashes((self._number + self.seed(resample)).view(np.int64))
         return number.astype(np.float64) / 2.0**64 < SHARE_DRAWN
 
     def drawn(self, resample: int) -> np.ndarray:
@@ -281,6 +292,7 @@ def _ask(
     rows = binned.rows
     # As is right for as many rows as a resample has.
     few = round(SHARE_DRAWN * rows.n_counted)
+    min_rows = MIN_ROWS_OF_NUMBERS if rows.classes is None else MIN_ROWS_OF_CLASSES
     small = replace(
         parameters,
         min_weight_fraction_leaf=SHARE_DRAWN * parameters.min_weight_fraction_leaf,
@@ -291,7 +303,7 @@ def _ask(
         leaf_penalty=0.0,
         ccp_alpha=0.0,
         strength=1.0,
-        min_samples_leaf=max(1, min(MIN_ROWS_OF_LEAF, rows.n_counted // 8)),
+        min_samples_leaf=max(1, min(min_rows, rows.n_counted // 8)),
         random_state=0,
         verbose=0,
     )
@@ -303,8 +315,11 @@ def _ask(
     every, row = np.zeros((rows.table.n_rows, *shape)), draw.row
     unseen, without = np.zeros((len(row), *shape)), np.zeros((len(row), *shape))
     n_asked, n_trees = np.zeros(len(row)), 0
-    drawn = [are for are in map(draw.are_drawn, range(n_resamples)) if are.any()]
-    trees = _small_trees(draw.one_by_one(binned), small, pairs, drawn, few)
+    resamples = {number: draw.are_drawn(number) for number in range(n_resamples)}
+    resamples = {number: drawn for number, drawn in resamples.items() if drawn.any()}
+    seeds, drawn = np.array([*map(draw.seed, resamples)]), list(resamples.values())
+    features = None if rows.classes is None else HalfDraw(draw.features, seeds)
+    trees = _small_trees(draw.one_by_one(binned), small, pairs, drawn, features, few)
     for are_drawn, grown in zip(drawn, trees, strict=True):
         tree = shrink(grown, shrinkage)
         values, left = tree.value[binned.backend.leaves(binned, tree, small.n_threads)], ~are_drawn
@@ -316,23 +331,34 @@ def _ask(
     asked = n_asked > 0
     if not asked.any():
         return Resamples(NO_EVIDENCE, every)
+    every /= n_trees
     times = n_asked[asked, None, None]
     predicted, base = unseen[asked] / times, without[asked] / times
     evidence = _evidence(rows, parameters, draw, asked, predicted, base, n_trees)
-    return Resamples(evidence, every / n_trees)
+    # Rows whose copies are drawn one by one keep what all trees predict, as each has seen some.
+    is_whole = ~draw.is_alone[row[asked]]
+    every[row[asked][is_whole]] = predicted[is_whole]
+    return Resamples(evidence, every)
 
 
 def _small_trees(
-    binned: BinnedRows, small: Parameters, pairs: PairOptions, drawn: list[np.ndarray], few: int
+    binned: BinnedRows,
+    small: Parameters,
+    pairs: PairOptions,
+    drawn: list[np.ndarray],
+    features: HalfDraw | None,
+    few: int,
 ) -> Iterator[TreeArrays]:
     """A tree for each resample; a resample is a mask of the rows."""
     goal = binned.rows.goal(small)
     goal = goal.counting(None, few)
     every = hold(binned, small, goal)
-    for some in grown_together(drawn, every, binned.rows.table.n_rows, pairs):
-        rows = [np.flatnonzero(its).astype(np.int32) for its in some]
+    numbers = range(len(drawn))
+    for some in grown_together(numbers, every, binned.rows.table.n_rows, pairs):
+        rows = [np.flatnonzero(drawn[number]).astype(np.int32) for number in some]
         held = every.at_roots(rows)
-        trees = Trees(np.zeros(len(some), dtype=np.int64))
+        its = None if features is None else replace(features, seeds=features.seeds[list(some)])
+        trees = Trees(np.zeros(len(some), dtype=np.int64), its)
         order = np.stack([feature_order(held, root) for root in range(len(some))])
         with Progress(0, held.n_rows, MAX_DEPTH) as silent:
             frames = pair_frames(held, pairs, len(some))

@@ -1,4 +1,7 @@
-"""Features that a node may split on, drawn at random."""
+"""Features that a node may split on, drawn at random.
+
+A draw says which features are allowed, and what to draw `more` where none of these splits a node.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,11 @@ class FeatureDraw:
     n_drawn: int
     seeds: np.ndarray
 
-    def drawing(self, n_drawn: int) -> FeatureDraw:
-        """The same for more features or fewer."""
-        return replace(self, n_drawn=n_drawn)
+    def more(self) -> FeatureDraw | None:
+        """The same for twice as many features; None if these are all there are."""
+        if self.n_drawn >= self.n_features:
+            return None
+        return replace(self, n_drawn=min(2 * self.n_drawn, self.n_features))
 
     def allowed(self, nodes: Sequence[int] | np.ndarray, trees: np.ndarray | int = 0) -> np.ndarray:
         """Which features nodes may split on, (n_nodes, n_features).
@@ -49,3 +54,36 @@ class FeatureDraw:
         keys = keys.reshape(len(nodes), self.n_features)
         last = np.partition(keys, self.n_drawn - 1, axis=1)[:, self.n_drawn - 1 : self.n_drawn]
         return np.asarray(keys <= last)
+
+
+@dataclass(frozen=True)
+class HalfDraw:
+    """Draws each feature for each node with a chance of one half, by what the feature holds.
+
+    Neither the order of features matters, nor constant ones, as each is drawn on its own.
+
+    Attributes
+    ----------
+    keys : uint64 array of shape (n_features,)
+        What stands for each feature, such as a hash of its values.
+    seeds : uint64 array of shape (n_trees,)
+        Of the trees that grow together.
+    draws_all : bool
+        Whether all features are drawn, after half of them split no node.
+    """
+
+    keys: np.ndarray
+    seeds: np.ndarray
+    draws_all: bool = False
+
+    def more(self) -> HalfDraw | None:
+        """The same for all features; None if these are drawn already."""
+        return None if self.draws_all else replace(self, draws_all=True)
+
+    def allowed(self, nodes: Sequence[int] | np.ndarray, trees: np.ndarray | int = 0) -> np.ndarray:
+        """Which features nodes may split on, see `FeatureDraw.allowed`."""
+        if self.draws_all:
+            return np.ones((len(nodes), len(self.keys)), dtype=bool)
+        own = row_hashes(np.asarray(nodes, dtype=np.int64)) + self.seeds[trees]
+        number = row_hashes((own[:, None] + self.keys).ravel().view(np.int64))
+        return np.asarray(number.reshape(len(nodes), len(self.keys)) < np.uint64(2**63))

@@ -18,7 +18,7 @@ from shapetree.data._statistics import Statistics
 from shapetree.data._sums import exact_units
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._candidates import CandidateSearch, FeatureShapes
-from shapetree.grow._feature_draw import FeatureDraw
+from shapetree.grow._feature_draw import FeatureDraw, HalfDraw
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._local import rows_of_node
 from shapetree.grow._nodes import GrownTree, Level
@@ -67,12 +67,12 @@ class Trees:
     ----------
     seeds : int64 array of shape (n_trees,)
         Added to that of the search.
-    draw : FeatureDraw or None
+    draw : FeatureDraw, HalfDraw or None
         Which features each node may split on; None for all.
     """
 
     seeds: np.ndarray
-    draw: FeatureDraw | None = None
+    draw: FeatureDraw | HalfDraw | None = None
 
 
 ONE_TREE = Trees(np.zeros(1, dtype=np.int64))
@@ -261,18 +261,18 @@ class Grower:
 
     def _draw_again(
         self,
-        draw: FeatureDraw,
+        draw: FeatureDraw | HalfDraw,
         level: Level,
         singles: list[Candidate | None],
         max_branches: int,
     ) -> None:
-        """Where no feature that was drawn splits a node, draw twice as many, up to all."""
-        n_drawn = draw.n_drawn
+        """Where no feature that was drawn splits a node, draw more, up to all."""
+        more = draw.more()
         pending = np.flatnonzero([single is None for single in singles])
-        while len(pending) > 0 and n_drawn < self._search.n_features:
-            n_drawn = min(2 * n_drawn, self._search.n_features)
+        while len(pending) > 0 and more is not None:
             some = level.take(pending)
-            found = self._search_features(some, max_branches, False, draw.drawing(n_drawn))
+            found = self._search_features(some, max_branches, False, more)
+            more = more.more()
             best = self._search.best(found, some.statistics, some.tree)
             for number, single in zip(pending.tolist(), best, strict=True):
                 singles[number] = single
@@ -283,7 +283,7 @@ class Grower:
         level: Level,
         max_branches: int,
         keep: bool,
-        draw: FeatureDraw | None = None,
+        draw: FeatureDraw | HalfDraw | None = None,
     ) -> FeatureShapes:
         """The best shape function of each feature for nodes; children may want their histograms."""
         found = FeatureShapes.empty(len(level), self._search.offsets)

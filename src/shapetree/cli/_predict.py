@@ -52,7 +52,7 @@ from shapetree.cli._reading import (
     FileTable,
     as_file,
     give_memory_back,
-    in_batches,
+    open_csv,
     read_file,
     read_local,
 )
@@ -207,7 +207,7 @@ def _beside(
     """Rows of a file with what is added to them, some at a time."""
     batches = table.rows.to_batches()
     if table.separator is not None:
-        batches = in_batches(file, encoding, table.separator)
+        batches = open_csv(file, encoding, table.separator).batches()
     first = 0
     for batch in batches:
         for part in _slices(batch):

@@ -123,7 +123,9 @@ def read_columns(table: FileTable) -> list[Column]:
 def read_column(name: str, table: FileTable) -> Column:
     """Find out what a column holds: by its type, and for text of a CSV file by its values."""
     values = table.rows[name]
-    kind, texts = _kind_of_type(values.type), None
+    if types.is_dictionary(values.type) and values.type != TEXT:
+        values = values.cast(values.type.value_type)
+    kind, texts = Kind.CATEGORY if values.type == TEXT else _kind_of_type(values.type), None
     odd: tuple[str, ...] = ()
     if kind is Kind.CATEGORY:
         texts = texts_of(values, frozenset({""}) if table.separator is None else MISSING)
@@ -142,6 +144,8 @@ def read_column(name: str, table: FileTable) -> Column:
         n_distinct = 0 if kind in (Kind.OTHER, Kind.EMPTY) else pc.count_distinct(values).as_py()
     known = given.drop_null()
     example = str(known[0].as_py()) if len(known) else ""
+    if texts is None and kind is Kind.DATE:
+        example = example.replace("+00:00", "Z")
     column = Column(name, kind, read, n_distinct, n_missing, example, odd=odd)
     return replace(column, reason=_reason(column, len(given)))
 
@@ -158,8 +162,7 @@ def _kind_of_type(arrow_type: pa.DataType) -> Kind:
         (types.is_date, Kind.DATE),
         (types.is_null, Kind.EMPTY),
     ]
-    of_values = getattr(arrow_type, "value_type", arrow_type)
-    return next((kind for is_type, kind in known if is_type(of_values)), Kind.OTHER)
+    return next((kind for is_type, kind in known if is_type(arrow_type)), Kind.OTHER)
 
 
 def _read_typed(kind: Kind, values: pa.ChunkedArray | None) -> pd.Series | None:

@@ -31,7 +31,6 @@ from shapetree._core.criterion import Criterion
 from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups, sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.inner_tree import cut_into_pieces
-from shapetree._core.losses import LeafLosses
 from shapetree._core.oblique import PairFitter
 from shapetree._core.pieces import PairCuts, number_cuts
 from shapetree._core.polish import cheapest_path, polish_branches
@@ -43,7 +42,7 @@ from shapetree._core.reduced import (
     fill_gaps,
     settle_empty_bins,
 )
-from shapetree._core.routing import RoutedRows
+from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.sampling import count_distinct
 from shapetree._core.search import NodeSearch

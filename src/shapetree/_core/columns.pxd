@@ -4,6 +4,11 @@ from libc.float cimport DBL_MAX
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
 
+ctypedef fused bin_t:
+    uint8_t
+    uint16_t
+    uint32_t
+
 cdef enum ColumnKind:
     UINT8 = 0
     UINT16 = 1

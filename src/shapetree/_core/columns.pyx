@@ -18,11 +18,6 @@ from libc.string cimport memcpy
 cdef enum:
     VISITS_PER_CHECK = 20_000_000    # moves of a row between two chances for Ctrl-C
 
-ctypedef fused bin_t:
-    uint8_t
-    uint16_t
-    uint32_t
-
 cdef dict KINDS = {
     b"B": UINT8, b"H": UINT16, b"I": UINT32, b"i": INT32, b"f": FLOAT32, b"d": FLOAT64,
 }

@@ -26,7 +26,7 @@ from shapetree._core.binning import (
     group_values,
     sort_values,
 )
-from shapetree._core.columns import Columns, deviations, extents
+from shapetree._core.columns import Columns, extents
 from shapetree._core.criterion import Criterion
 from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups, sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
@@ -44,7 +44,6 @@ from shapetree._core.reduced import (
 )
 from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._core.sampling import count_distinct
 from shapetree._core.search import NodeSearch
 from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
@@ -993,9 +992,7 @@ def test_number_cuts(data):
 
 @fuzz
 @given(st.data())
-def test_deviations_and_extents(data):
-    values, counts = np.arange(12.0).reshape(2, 6), np.ones(6)
-    survives(deviations, **nearly(data.draw, values=values, counts=counts))
+def test_extents(data):
     arguments = nearly(
         data.draw, columns=Columns(table_columns(), 6), features=np.zeros(2, dtype=np.int32)
     )
@@ -1114,10 +1111,3 @@ def test_a_corner_of_infinite_values_can_be_split_off(infinite):
     y = np.array([1, 0, 0, 0] * 30)
     estimator = ShapeTreeClassifier(pairs="all", random_state=0).fit(X, y)
     np.testing.assert_array_equal(estimator.predict(X), y)
-
-
-@fuzz
-@given(st.data())
-def test_count_distinct(data):
-    hashes = np.array([0, 3, 2**64 - 1, 3, 0], dtype=np.uint64)
-    survives(count_distinct, **nearly(data.draw, hashes=hashes))

@@ -9,8 +9,7 @@ from cpython.buffer cimport (
 )
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
-from libc.float cimport DBL_MAX
-from libc.math cimport INFINITY, NAN, sqrt
+from libc.math cimport INFINITY, NAN
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
@@ -244,7 +243,7 @@ cdef class Columns:
         return 0
 
 
-# --- how far numbers reach, and how they are spread -----------------------------------------------
+# --- how far numbers reach --------------------------------------------------------------------------
 
 cdef enum:
     ROWS_OF_BLOCK = 4096      # whose numbers stay in the cache
@@ -300,45 +299,3 @@ cdef inline double raw_number_at(const Column* column, Py_ssize_t row) noexcept 
     """A number as it is, infinite or not."""
     cdef const char* at = column.data + row * column.stride
     return (<const double*> at)[0] if column.kind == FLOAT64 else (<const float*> at)[0]
-
-
-def deviations(
-    const double[:, ::1] values not None,     # IN: (n_features, n_values)
-    const double[::1] counts not None,        # IN: (n_values,) how many rows each counts as
-):
-    """Standard deviation of each feature's numbers; NaN if there are none."""
-    cdef:
-        Py_ssize_t f
-        double[::1] deviation
-    if counts.shape[0] != values.shape[1]:
-        raise ValueError("there is a count for each value")
-    found = np.empty(values.shape[0])
-    deviation = found
-    with nogil:
-        for f in range(values.shape[0]):
-            deviation[f] = deviation_of(values[f], counts)
-    return found
-
-
-cdef double deviation_of(const double[::1] values, const double[::1] counts) noexcept nogil:
-    cdef:
-        Py_ssize_t i
-        double value, n = 0.0, mean = 0.0, squares = 0.0
-    for i in range(values.shape[0]):
-        value = within_range(values[i])
-        if value == value:
-            mean += counts[i] * value
-            n += counts[i]
-    mean = mean / n if n > 0.0 else NAN
-    for i in range(values.shape[0]):
-        value = within_range(values[i])
-        if value == value:
-            squares += counts[i] * (value - mean) * (value - mean)
-    return sqrt(squares / n) if n > 0.0 else NAN
-
-
-cdef inline double within_range(double value) noexcept nogil:
-    """A number, infinite ones as the greatest finite ones; NaN stays."""
-    if value > DBL_MAX:
-        return DBL_MAX
-    return -DBL_MAX if value < -DBL_MAX else value

@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shapetree._core.columns import deviations, extents
+from shapetree._core.columns import extents
 from shapetree._threads import threads_for
 from shapetree.data._sampling import SCALE_ROWS, sampled
 from shapetree.data._table import Table, TablePart
+
+LARGEST = np.finfo(float).max
 
 
 class FeatureValues(NamedTuple):
@@ -43,6 +45,22 @@ class FeatureValues(NamedTuple):
         return np.where((found > 0) & (found < np.inf), found, 1.0)
 
 
+def deviations(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Standard deviation of each line of values; NaN if all are missing.
+
+    Sums are those of one value after the other, whatever machine adds them.
+    """
+    if values.shape[1] == 0:
+        return np.full(len(values), np.nan)
+    known = ~np.isnan(values)
+    values = np.where(known, np.clip(values, -LARGEST, LARGEST), 0.0)
+    counts = np.where(known, counts, 0.0)
+    with np.errstate(all="ignore"):
+        n, total = (np.cumsum(of, axis=1)[:, -1:] for of in (counts, counts * values))
+        apart = values - total / n
+        return np.sqrt(np.cumsum(counts * apart * apart, axis=1)[:, -1] / n[:, 0])
+
+
 def values_of(
     table: Table, features: Sequence[int], counts: np.ndarray | None, n_threads: int = 1
 ) -> FeatureValues:
@@ -64,7 +82,7 @@ def _values_of_part(
     part: TablePart,
 ) -> FeatureValues:
     table, first_row, counts = part
-    rows = sampled(first_row, table.n_rows, n_total, SCALE_ROWS, n_threads)
+    rows = sampled(first_row, table.n_rows, n_total, SCALE_ROWS)
     taken = slice(None) if len(rows) == table.n_rows else rows - first_row
     sample = np.empty((len(features), len(rows)))
     for i, feature in enumerate(features):

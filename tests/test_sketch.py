@@ -16,10 +16,9 @@ from naive import branch_of_pair
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
-from shapetree._core.columns import Columns, extents
+from shapetree._core.columns import Columns, deviations, extents
 from shapetree._core.predictor import count_cells
 from shapetree.data._binning import bin_every_number
-from shapetree.data._values import deviations
 from shapetree.tree._axes import axis_of, cell_of_spans, joined_spans, spans_of_bins
 from shapetree.tree._sketch import NodeSketch
 

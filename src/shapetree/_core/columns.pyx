@@ -9,7 +9,7 @@ from cpython.buffer cimport (
 )
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
-from libc.math cimport INFINITY, NAN
+from libc.math cimport INFINITY, NAN, sqrt
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
@@ -243,7 +243,7 @@ cdef class Columns:
         return 0
 
 
-# --- how far numbers reach --------------------------------------------------------------------------
+# --- how far numbers reach, and how they are spread -----------------------------------------------
 
 cdef enum:
     ROWS_OF_BLOCK = 4096      # whose numbers stay in the cache
@@ -285,7 +285,7 @@ cdef void extents_of_block(
         low = INFINITY
         high = -INFINITY
         for row in range(first, last):
-            value = raw_number_at(column, row)
+            value = number_at(column, row)
             low = value if value < low else low
             high = value if value > high else high
         # Of missing values alone, or of none but infinite ones on the other side.
@@ -295,7 +295,30 @@ cdef void extents_of_block(
         greatest[f] = high
 
 
-cdef inline double raw_number_at(const Column* column, Py_ssize_t row) noexcept nogil:
-    """A number as it is, infinite or not."""
-    cdef const char* at = column.data + row * column.stride
-    return (<const double*> at)[0] if column.kind == FLOAT64 else (<const float*> at)[0]
+def deviations(
+    const double[:, ::1] values not None,     # IN: (n_features, n_values)
+    const double[::1] counts not None,        # IN: (n_values,) how many rows each counts as
+):
+    """Standard deviation of each feature's numbers; NaN if there are none."""
+    cdef:
+        Py_ssize_t f, i
+        double value, n, mean, squares
+        double[::1] deviation
+    if counts.shape[0] != values.shape[1]:
+        raise ValueError("there is a count for each value")
+    found = np.empty(values.shape[0])
+    deviation = found
+    for f in range(values.shape[0]):
+        n = mean = squares = 0.0
+        for i in range(values.shape[1]):
+            value = finite(values[f, i])
+            if value == value:
+                mean += counts[i] * value
+                n += counts[i]
+        mean = mean / n if n > 0.0 else NAN
+        for i in range(values.shape[1]):
+            value = finite(values[f, i]) - mean
+            if value == value:
+                squares += counts[i] * value * value
+        deviation[f] = sqrt(squares / n) if n > 0.0 else NAN
+    return found

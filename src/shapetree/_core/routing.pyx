@@ -35,7 +35,7 @@ from shapetree._core.columns cimport (
 )
 from shapetree._core.pieces cimport Cuts, PairCuts, branch_by_cuts
 from shapetree._core.rows cimport NodeRows
-from shapetree._core.sorting cimport sort_rows
+from shapetree._core.sorting cimport sort_items
 from shapetree._core.threads cimport APART
 
 cdef extern from "vector.h":
@@ -752,8 +752,8 @@ cdef class RoutedRows:
     cdef void sort_leaf(self, int leaf) noexcept nogil:
         cdef Py_ssize_t first = self.rows._start[leaf], n = self.rows._stop[leaf] - first
         if n >= MIN_SORTED:
-            sort_rows(&self.rows._order[first], &self.scratch[first], n,
-                      <uint32_t> self.rows.n_rows)
+            sort_items(&self.rows._order[first], &self.scratch[first], n,
+                       <uint32_t> self.rows.n_rows)
 
     cdef object nodes_below(self, int node):
         """A node and all below it, each before its children, these in the order of branches."""

@@ -8,12 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shapetree._core.columns import extents
+from shapetree._core.columns import deviations, extents
 from shapetree._threads import threads_for
 from shapetree.data._sampling import SCALE_ROWS, sampled
 from shapetree.data._table import Table, TablePart
-
-LARGEST = np.finfo(float).max
 
 
 class FeatureValues(NamedTuple):
@@ -43,22 +41,6 @@ class FeatureValues(NamedTuple):
         order = np.argsort(self.rows)
         found = deviations(np.take(self.sample, order, axis=1), self.counts[order])
         return np.where((found > 0) & (found < np.inf), found, 1.0)
-
-
-def deviations(values: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Standard deviation of each line of values; NaN if all are missing.
-
-    Sums are those of one value after the other, whatever machine adds them.
-    """
-    if values.shape[1] == 0:
-        return np.full(len(values), np.nan)
-    known = ~np.isnan(values)
-    values = np.where(known, np.clip(values, -LARGEST, LARGEST), 0.0)
-    counts = np.where(known, counts, 0.0)
-    with np.errstate(all="ignore"):
-        n, total = (np.cumsum(of, axis=1)[:, -1:] for of in (counts, counts * values))
-        apart = values - total / n
-        return np.sqrt(np.cumsum(counts * apart * apart, axis=1)[:, -1] / n[:, 0])
 
 
 def values_of(

@@ -472,13 +472,6 @@ def edges_of_targets(targets: np.ndarray) -> np.ndarray:
     return target_edges_of(float(targets.min()), float(targets.max()), sample)
 
 
-def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Where parts of these lengths start, and where the last ends."""
-    found = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=found[1:])
-    return found
-
-
 def in_digits(number: float, digits: int) -> float:
     return float(f"{number:.{digits}g}")
 

@@ -36,6 +36,7 @@ from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._axes import Spans, finite, joined_spans, spans_of_bins
 from shapetree.tree._intervals import sure_of_median
 from shapetree.tree._predictor import leaves_of_bins
+from shapetree.tree._shape import starts
 from shapetree.tree._sketch import (
     N_POINTS,
     RANGE_ROWS,
@@ -48,7 +49,6 @@ from shapetree.tree._sketch import (
     in_decimals,
     in_digits,
     joined_moments,
-    starts,
     target_edges_of,
 )
 

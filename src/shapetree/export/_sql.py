@@ -74,7 +74,7 @@ def export_sql(
     dates and moments; in SQLite, text such as "2024-12-31 23:59:59" or seconds since 1970-01-01.
     Databases may return rows in any order; ask for one with ORDER BY.
 
-    ForkLists run the expressions in SQLite, DuckDB and PostgreSQL. For the other dialects they only
+    Tests run the expressions in SQLite, DuckDB and PostgreSQL. For the other dialects they only
     check that the expressions can be read. There, sums of numbers near the largest ones may be
     refused as overflows, T-SQL and MySQL have no infinite numbers, T-SQL ignores spaces at the end
     of text, and Oracle takes empty text for a missing value.
@@ -390,7 +390,7 @@ class _Writer:
     def _bound_of_sum(self, bound: Bound, node: NodeView) -> str:
         first, second = (self._number(feature) for feature in node.features)
         return " AND ".join(
-            self._dialect.compare_sum(self._dialect, bound.weights, (first, second), sign, limit)
+            self._dialect.compare_sum(bound.weights, (first, second), sign, limit)
             for sign, limit in ((">", bound.low), ("<=", bound.high))
             if math.isfinite(limit)
         )

@@ -11,6 +11,8 @@ from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
+from shapetree.tree._shape import starts
+
 Json: TypeAlias = dict[str, Any]
 
 PREFIX = "not a shapetree model"
@@ -189,7 +191,7 @@ class AlignedParts:
 
     def items(self, lengths: np.ndarray | None = None) -> AlignedParts:
         """The items of each list, one list after another; lengths may be known."""
-        start = _starts(self.lengths() if lengths is None else lengths)
+        start = starts(self.lengths() if lengths is None else lengths)
 
         def item(i: int) -> Part:
             number = int(np.searchsorted(start, i, side="right")) - 1
@@ -224,12 +226,6 @@ class AlignedParts:
         return numbers
 
 
-def _starts(lengths: np.ndarray) -> np.ndarray:
-    start = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=start[1:])
-    return start
-
-
 class Lists:
     """Lists, one after another in what all their items were read as.
 
@@ -246,7 +242,7 @@ class Lists:
     def __init__(self, values: Any, lengths: np.ndarray) -> None:
         self.values = values
         self.lengths = lengths
-        self.start = _starts(lengths)
+        self.start = starts(lengths)
 
     def __iter__(self) -> Iterator[Any]:
         return (self.values[start:stop] for start, stop in pairwise(self.start.tolist()))

@@ -11,7 +11,7 @@ from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import AlignedParts, Json, Lists, Part
 from shapetree.model_file._format import Frame
 from shapetree.model_file._kinds import INT32, Told
-from shapetree.tree._shape import PairShape, ShapeFunction
+from shapetree.tree._shape import PairShape, ShapeFunction, starts
 from shapetree.tree._sketch import (
     MAX_DENSE,
     Density,
@@ -19,7 +19,6 @@ from shapetree.tree._sketch import (
     PackedCounts,
     Scatter,
     packed,
-    starts,
 )
 
 

@@ -62,7 +62,15 @@ LAYERS = {
             "_words",
         ),
     ],
-    "model_file": ["_format", "_check", "_write", "_read_sketches", "_read_nodes", "_read"],
+    "model_file": [
+        "_check",
+        "_kinds",
+        "_format",
+        "_write",
+        "_read_sketches",
+        "_read_nodes",
+        "_read",
+    ],
     "grow": [
         *(
             "_splits",

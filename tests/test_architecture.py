@@ -80,7 +80,6 @@ LAYERS = {
     "explain": [
         *(
             "_conditions",
-            "_outcomes",
             "_flip_constraints",
             "_cells",
             "_flips",

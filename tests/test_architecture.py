@@ -54,6 +54,7 @@ LAYERS = {
             "_evaluation",
             "_digits",
             "_stability",
+            "_fitted_model",
             "_fitted",
             "_fitted_forest",
             "_regions",

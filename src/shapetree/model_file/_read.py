@@ -109,7 +109,7 @@ def _read_tree(root: Part, frame: Frame, names: Names) -> dict[str, Any]:
     history, taught = root.optional("history"), root.optional("taught")
     tree = read_tree(root.member("nodes"), frame)
     return {
-        "tree": tree,
+        "trees": (tree,),
         "history": None if history is None else history.numbers(is_finite=False),
         "held_out": _read_held_out(root.optional("held_out"), tree),
         "why_single_leaf": _read_why(root.optional("why_single_leaf"), tree),

@@ -12,10 +12,16 @@ import numpy as np
 
 from shapetree.drawing._palette import branch_colour
 from shapetree.drawing._ticks import round_powers
-from shapetree.plot._checks import check_title
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
 from shapetree.plot._layout import Box
-from shapetree.plot._picture import Drawing, Picture, before_drawing, check_axes, import_matplotlib
+from shapetree.plot._picture import (
+    Drawing,
+    Picture,
+    before_drawing,
+    check_axes,
+    check_title,
+    import_matplotlib,
+)
 from shapetree.plot._text_width import width
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shapetree._core.predictor import count_cells
-from shapetree._core.sampling import places_up_to, row_hashes
+from shapetree._core.sampling import row_hashes
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._map_join import (
@@ -28,7 +28,7 @@ from shapetree.data._map_join import (
     add_each,
     greatest,
 )
-from shapetree.data._sampling import first_by_hash, hash_limits
+from shapetree.data._sampling import first_by_hash, hash_limits, places_up_to
 from shapetree.data._shares import ShareParts, drawn_labels, in_steps, steps_of
 from shapetree.data._sums import BOUND_BITS, exact_unit, exact_units, on_grid
 from shapetree.data._table import FeatureInfo, Table

@@ -54,6 +54,7 @@ LAYERS = {
             "_evaluation",
             "_digits",
             "_stability",
+            "_fitted_model",
             "_fitted",
             "_fitted_forest",
             "_regions",
@@ -88,7 +89,6 @@ LAYERS = {
     "explain": [
         *(
             "_conditions",
-            "_outcomes",
             "_flip_constraints",
             "_cells",
             "_flips",

@@ -27,7 +27,7 @@ from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._naming import target_names
 from shapetree.tree._sketch import DataSummary
-from shapetree.tree._sketcher import SketchedRows, summary_of
+from shapetree.tree._sketcher import SketchedRows
 
 # How far targets may be apart, so that sums of their (squared) distances stay finite.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
@@ -313,7 +313,7 @@ def summary_of_values(rows: TrainingRows, used: list[int], n_threads: int) -> Da
     """What is remembered of the rows' values of features that are used."""
     ordered = [j for j in used if not rows.table.features[j].is_categorical]
     values = values_of(rows.table, ordered, rows.counts, n_threads)
-    return summary_of(values, ordered, len(rows.table.features), None)
+    return DataSummary.of_values(values, ordered, len(rows.table.features), None)
 
 
 def importance_of(

@@ -10,7 +10,7 @@ import numpy as np
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import AlignedParts, Lists, Part
 from shapetree.model_file._format import INT32, Frame
-from shapetree.tree._shape import PairShape, ShapeFunction
+from shapetree.tree._shape import PairShape, ShapeFunction, starts
 from shapetree.tree._sketch import (
     MAX_DENSE,
     Density,
@@ -18,7 +18,6 @@ from shapetree.tree._sketch import (
     PackedCounts,
     Scatter,
     packed,
-    starts,
 )
 
 # What tells how sure nodes are: of classes only what weights make of their rows.

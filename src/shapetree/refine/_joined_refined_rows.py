@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shapetree._core.histogram import join_cells
-from shapetree._core.losses import LeafLosses
+from shapetree._core.routing import LeafLosses
 from shapetree.data._map_join import (
     Inquiry,
     Join,

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shapetree._core.pieces import number_cuts
 from shapetree.data._map_join import Inquiry
 from shapetree.data._sums import exact_unit
 from shapetree.data._targets import ClassGoal
 from shapetree.grow._candidates import CandidateOptions
 from shapetree.grow._pair_options import PairList
 from shapetree.grow._pairs import PairFrame, PairSearch
-from shapetree.grow._splits import PairSplit
+from shapetree.grow._splits import PairSplit, number_cuts
 from shapetree.refine._copies import CopiesOptions
 from shapetree.refine._refined_rows import RATIOS_PER_OCTAVE, CareSet
 from shapetree.tree._shape import PairShape
@@ -258,8 +257,8 @@ def _keep_cuts(
         cut_at += targets[cut]
         low += [-1, -1]
         branch += [-1, -1]
-    places, regions, cut_low, cut_high = number_cuts(np.array(low))
-    kept = [cut_at[place] for place in places.tolist()]
+    places, regions, cut_low, cut_high = number_cuts(low)
+    kept = [cut_at[place] for place in places]
     split = PairSplit(
         replace(
             shape,

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from shapetree._core.histogram import Targets
-from shapetree._core.losses import LeafLosses
 from shapetree._core.pieces import PairCuts
-from shapetree._core.routing import RoutedRows
+from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows
 from shapetree._core.search import BinSplit
 from shapetree._threads import feature_chunks, threads_for

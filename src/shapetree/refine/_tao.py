@@ -143,13 +143,15 @@ class Refiner:
         if self._loss.price_is_fixed or self._table.is_told:
             (price,) = self._rows.run([self._price()])
             nodes = [number for number in nodes if tree.nodes[number].settled_at != price]
+            if not nodes:
+                return False
             (losses,) = self._rows.run([self._losses(nodes)])
+        elif not nodes:
+            return False
         else:
             # Other leaves have another price, at which no node is settled.
             both: list[Inquiry[Any]] = [self._price(), self._losses(nodes)]
             price, losses = self._rows.run(both)
-        if not nodes:
-            return False
         some = [tree.nodes[number] for number in nodes]
         problems = reduced_problems(
             nodes, [node.children for node in some], [node.part_penalty for node in some],
@@ -173,8 +175,6 @@ class Refiner:
 
     def _losses(self, nodes: list[int]) -> Inquiry[Losses]:
         """What each branch would cost the rows of some nodes of one level."""
-        if not nodes:
-            return np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0)
         anchors = self._loss.anchors(self._rows, nodes)
         return (yield from self._rows.losses_of_level(nodes, self._table.lines, anchors))
 

@@ -46,7 +46,6 @@ from shapetree.tree._sketcher import (
     part_of_shares,
     sketch_tree,
     sole_target,
-    summary_of,
 )
 from shapetree.tree._stability import Stability
 
@@ -296,7 +295,8 @@ class FittedTree(ReadsRows):
         """How the values of further rows are spread."""
         ordered = [j for j in self.used_features if not self.features[j].is_categorical]
         edges = self.summary.target_edges
-        return summary_of(values_of(table, ordered, None), ordered, len(self.features), edges)
+        values = values_of(table, ordered, None)
+        return DataSummary.of_values(values, ordered, len(self.features), edges)
 
     def _sketched(
         self, X: Any, y: Any, table: Table, summary: DataSummary

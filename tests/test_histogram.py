@@ -547,7 +547,8 @@ def test_room_for_sums_has_one_user_at_a_time():
     other = room_for_sums(100, 10, 100)
     assert other.ctypes.data != address  # a view needs it yet
     other[:] = 3.0
-    assert (view == 1.0).all() and (two == 2.0).all()
+    assert (view == 1.0).all()
+    assert (two == 2.0).all()
     del view
     assert room_for_sums(100, 10, 100).ctypes.data == address
     assert room_for_sums(0, 10, 100).shape == (0, 10, 100)

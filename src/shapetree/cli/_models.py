@@ -32,7 +32,6 @@ from shapetree.data._columns import Level, level_codes
 from shapetree.data._stored import read_labels
 from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
-from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import scores_of
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._fitted_forest import FittedForest
@@ -79,11 +78,6 @@ def size_of(model: Any) -> tuple[int, int]:
     return sum(int(tree.get_n_leaves()) for tree in trees), max(
         int(tree.get_depth()) for tree in trees
     )
-
-
-def trees_of(fitted: Fitted) -> Sequence[TreeArrays]:
-    """The only tree of a model, or all of a forest."""
-    return fitted.trees if isinstance(fitted, FittedForest) else [fitted.tree]
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:

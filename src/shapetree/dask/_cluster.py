@@ -216,6 +216,8 @@ class ClusterParts:
     futures : list of Future
         Of every part; or of lists of some parts, which stand on the same worker.
     are_lists : bool
+        Whether they are of lists, which can be asked and changed; `each` and columns are for
+        single parts.
     """
 
     def __init__(self, cluster: Cluster, futures: list[Future[Any]], are_lists: bool) -> None:
@@ -232,7 +234,6 @@ class ClusterParts:
 
     def each(self, function: Callable[..., Any], *columns: Any, **shared: Any) -> ClusterParts:
         """Apply a function to what is held of every part, and to its own of some columns."""
-        assert not self._are_lists
         return self.cluster.each(function, self.futures, *columns, **shared)
 
     def ask(
@@ -249,7 +250,6 @@ class ClusterParts:
         self, of: Callable[..., Any], join: Join, columns: Sequence[Any] = ()
     ) -> list[Future[Any]]:
         """Answers of every task's parts, before which these are changed."""
-        assert not (self._are_lists and columns)
         groups = self.futures if self._are_lists else [[future] for future in self.futures]
         own = [[[each] for each in column] for column in columns]
         change = PartsChange(uuid.uuid4().hex, tuple(self._changes)) if self._changes else None
@@ -268,7 +268,6 @@ class ClusterParts:
 
     def change(self, make: Callable[..., Any]) -> None:
         """Put what a function makes of each part in its place, when the next question comes."""
-        assert self._are_lists
         self._changes.append(make)
 
     def results(self) -> list[Any]:

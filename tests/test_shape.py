@@ -18,7 +18,7 @@ from shapetree._core.pieces import (
 from shapetree._core.search import NO_BRANCH_MARK, BinSplit
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
-from shapetree.grow._nodes import GrownTree, Level, shape_of
+from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._splits import number_cuts
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import (
@@ -187,7 +187,7 @@ def flatten_one_by_one(shapes):
 
 @given(trees())
 def test_flat_shapes_equal_lists_filled_one_by_one(tree):
-    shapes = [shape_of(tree, node) for node in range(tree.node_count)]
+    shapes = [tree.shape(node) for node in range(tree.node_count)]
     flat, expected = flatten_shapes(shapes), flatten_one_by_one(shapes)
     assert flat.keys() == expected.keys()
     for name, array in flat.items():
@@ -196,7 +196,7 @@ def test_flat_shapes_equal_lists_filled_one_by_one(tree):
 
 @given(trees())
 def test_flat_shapes_make_the_tree_that_they_are_from(tree):
-    flat = flatten_shapes([shape_of(tree, node) for node in range(tree.node_count)])
+    flat = flatten_shapes([tree.shape(node) for node in range(tree.node_count)])
     kept = {field.name: getattr(tree, field.name) for field in fields(TreeArrays)}
     again = TreeArrays(**kept | flat)
     for name in kept:

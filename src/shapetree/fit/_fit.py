@@ -276,7 +276,7 @@ def _finish(
             sketches = replace(sketches, weighed=_weighed(outcome.own, sketches, summary.steps))
     weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
-        tree=tree.with_nodes(weights=weights, sketches=sketches),
+        trees=(tree.with_nodes(weights=weights, sketches=sketches),),
         features=features,
         has_names=has_names,
         classes=rows.classes,

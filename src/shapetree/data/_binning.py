@@ -15,7 +15,7 @@ from shapetree._core.pieces import thresholds_between
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._columns import GREATEST
 from shapetree.data._sampling import sampled
-from shapetree.data._store import Store
+from shapetree.data._store import Store, room_for
 from shapetree.data._table import FeatureInfo, Table, count_taken
 
 # Rows that bins are made from at most; larger tables give a sample.
@@ -179,15 +179,21 @@ def bin_table(
     """
     if max_bins is None:
         return _bin_every_value(table)
-    rows = None
-    if table.n_rows > MAX_BINNED_ROWS:
-        rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS)
-        weights = None if weights is None else weights[rows]
-    binning = find_binning(table, rows, rows is not None, weights, max_bins, n_threads)
-    bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
-    binning.bin(table, bins, n_threads)
+    is_sample, sample = table.n_rows > MAX_BINNED_ROWS, table.known_sample()
+    here: Table = table
+    rows = here_rows = None
+    if sample is not None:
+        rows, here = sample
+    elif is_sample:
+        rows = here_rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS)
+    if weights is not None and rows is not None:
+        weights = weights[rows]
+    binning = find_binning(here, here_rows, is_sample, weights, max_bins, n_threads)
+    bins = room_for(table.store, table.n_rows, binning.dtypes)
+    for first, batch in table.read(range(len(table.features)), "binning rows"):
+        binning.bin(batch, [column[first : first + batch.n_rows] for column in bins], n_threads)
     n_threads = threads_for(table.n_rows * len(bins), n_threads)
-    return BinnedTable(binning.features, Columns(bins, table.n_rows, n_threads))
+    return BinnedTable(binning.features, Columns(bins, table.n_rows, n_threads), table.store)
 
 
 def find_binning(
@@ -276,10 +282,11 @@ def category_bins(info: FeatureInfo) -> FeatureBins:
 
 
 def _bin_every_value(table: Table) -> BinnedTable:
-    """Give every distinct value a bin of its own."""
+    """Give every distinct value a bin of its own, one feature after another."""
     features: list[FeatureBins] = []
     bins: list[np.ndarray] = []
-    for info, column in zip(table.features, table.columns, strict=True):
+    for j, info in enumerate(table.features):
+        column = table.with_values([j], f"binning {info.name}").columns[j]
         assert column is not None
         if info.is_categorical:
             feature = category_bins(info)
@@ -287,8 +294,12 @@ def _bin_every_value(table: Table) -> BinnedTable:
         else:
             feature, codes = bin_every_number(column)
         features.append(with_wholeness(feature, info.is_whole))
+        if table.store is not None:
+            (room,) = table.store.columns(table.n_rows, [feature.dtype])
+            room[:] = codes
+            codes = room
         bins.append(codes)
-    return BinnedTable(tuple(features), Columns(bins, table.n_rows))
+    return BinnedTable(tuple(features), Columns(bins, table.n_rows), table.store)
 
 
 def bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:

@@ -6,7 +6,7 @@ training and prediction walk the same two paths.
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -38,6 +38,7 @@ from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._moments import DateKind
 from shapetree.data._names import feature_finder, is_index
 from shapetree.data._open import OpenTable, open_table, open_whole
+from shapetree.data._store import Store
 
 # Values from which on a share of new categories is worth a warning.
 LEAST_TO_WARN = 10
@@ -146,19 +147,41 @@ class Table:
         None stands for a column that was not asked for.
     has_names : bool
         Whether the caller's data has names for its columns, all of them strings.
+    store : Store or None
+        Room for the bins of its rows, if they may not fit into memory.
     """
 
     n_rows: int
     features: tuple[FeatureInfo, ...]
     columns: list[Array | None]
     has_names: bool = False
+    store: Store | None = None
 
     @cached_property
     def values(self) -> Columns:
         """The columns as kernels read them."""
         return Columns(self.columns, self.n_rows)
 
-    def with_values(self, needed: Iterable[int]) -> "Table":
+    def read(self, needed: Iterable[int], what: str) -> Iterator[tuple[int, "Table"]]:
+        """Go through the rows once, here in a single batch.
+
+        Parameters
+        ----------
+        needed : iterable of int
+            Features whose columns are read.
+        what : str
+            What is done, for those who wait.
+
+        Yields
+        ------
+        first_row : int
+            Number of a batch's first row.
+        table : Table
+            The batch.
+        """
+        yield 0, self
+
+    def with_values(self, needed: Iterable[int], what: str = "") -> "Table":
         """The table with the values of some features at hand, as they are here."""
         return self
 
@@ -181,7 +204,16 @@ class Table:
         counts : array of shape (n_rows,) or None
             How many rows each counts as; None for one.
         """
-        return LocalParts([TablePart(self, 0, counts)])
+        return LocalParts(
+            TablePart(
+                batch, first, None if counts is None else counts[first : first + batch.n_rows]
+            )
+            for first, batch in self.read(needed, "describing rows")
+        )
+
+    def known_sample(self) -> "tuple[Array, Table] | None":
+        """Rows that bins can be made of and their numbers, where it is best to read them first."""
+        return None
 
     def known_values(
         self, features: Sequence[int]

@@ -120,12 +120,8 @@ def rows_of(columns: list[np.ndarray], kept: np.ndarray, store: Store | None) ->
 class Binning:
     """Where bins begin and end: tables of the same features can be binned by it, part by part.
 
-    Attributes
-    ----------
-    features : tuple of FeatureBins
-    ends : tuple of arrays or None
-        Thresholds between the bins of an ordered feature; None for other features, and if nothing
-        is known about it.
+    `ends` are the thresholds between the bins of an ordered feature; None for other features, and
+    if nothing is known about it.
     """
 
     features: tuple[FeatureBins, ...]
@@ -167,28 +163,22 @@ def bin_table(
 
     Of more than `MAX_BINNED_ROWS` rows a sample decides where bins begin and end; values beyond
     those of the sample fall into the outermost bins, and values between two bins to the nearer one.
-
-    Parameters
-    ----------
-    table : Table
-    weights : array of shape (n_rows,), optional
-        Rows of weight w count as w rows where quantiles are sought.
-    max_bins : int or None
-        Most bins of an ordered feature; None gives every distinct value its own.
-    n_threads : int
+    Rows of weight w count as w rows where quantiles are sought. If `max_bins` is None, every
+    distinct value of an ordered feature has a bin of its own.
     """
     if max_bins is None:
         return _bin_every_value(table)
-    is_sample, sample = table.n_rows > MAX_BINNED_ROWS, table.known_sample()
-    here: Table = table
-    rows = here_rows = None
-    if sample is not None:
-        rows, here = sample
+    is_sample, known = table.n_rows > MAX_BINNED_ROWS, table.known_sample()
+    if known is not None:
+        rows, sample = known
+        own = None if weights is None else weights[rows]
+        binning = find_binning(sample, None, is_sample, own, max_bins, n_threads)
     elif is_sample:
-        rows = here_rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS)
-    if weights is not None and rows is not None:
-        weights = weights[rows]
-    binning = find_binning(here, here_rows, is_sample, weights, max_bins, n_threads)
+        rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS)
+        own = None if weights is None else weights[rows]
+        binning = find_binning(table, rows, is_sample, own, max_bins, n_threads)
+    else:
+        binning = find_binning(table, None, is_sample, weights, max_bins, n_threads)
     bins = room_for(table.store, table.n_rows, binning.dtypes)
     for first, batch in table.read(range(len(table.features)), "binning rows"):
         binning.bin(batch, [column[first : first + batch.n_rows] for column in bins], n_threads)
@@ -204,19 +194,9 @@ def find_binning(
     max_bins: int,
     n_threads: int,
 ) -> Binning:
-    """Find where bins begin and end.
+    """Find where bins begin and end, by some rows of a table, or by all if `rows` is None.
 
-    Parameters
-    ----------
-    table : Table
-        All rows, or a sample of them.
-    rows : int64 array or None
-        The rows of the table to look at; None for all.
-    is_sample : bool
-        Whether there are others beside them.
-    weights : array or None
-        Of the rows that are looked at.
-    max_bins, n_threads : int
+    If these are a sample, there are others beside them; weights are those of the sample.
     """
     if (table.n_rows if rows is None else len(rows)) < MIN_ROWS_FOR_THREADS:
         n_threads = 1
@@ -319,16 +299,7 @@ def bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
 
 
 def part_bins(table: Table, binned: BinnedTable, thresholds: dict[int, np.ndarray]) -> BinnedTable:
-    """Part bins at further thresholds.
-
-    Parameters
-    ----------
-    table : Table
-    binned : BinnedTable
-        The table's bins.
-    thresholds : dict
-        For some ordered features, thresholds between their values, ascending.
-    """
+    """Part a table's bins at further thresholds of some ordered features, which ascend."""
     features = list(binned.features)
     columns = [binned.columns.array(feature) for feature in range(len(features))]
     for feature, further in thresholds.items():

@@ -69,11 +69,6 @@ def kind_of_column(values: Values, name: str) -> ColumnKind:
     return _KIND_OF_NUMPY[values.dtype.kind]
 
 
-def has_categorical_dtype(values: Values, name: str) -> bool:
-    """Whether a column is categorical by default."""
-    return kind_of_column(values, name) in (ColumnKind.BOOLEAN, ColumnKind.TEXT)
-
-
 def are_whole(numbers: Array) -> bool:
     """Whether all numbers that are known are whole, whatever type they have; no if none is."""
     is_any_known = False

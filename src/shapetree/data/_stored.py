@@ -28,7 +28,6 @@ from shapetree.data._parts import (
     join_samples,
     read_part_targets,
     sample_part,
-    select,
 )
 from shapetree.data._sampling import SCALE_ROWS, hash_limits
 from shapetree.data._store import Store, room_for
@@ -176,40 +175,10 @@ def progress_of(what: str, n_rows: int | None, verbose: int) -> Any:
 # --- the first pass ---
 
 
-@dataclass(frozen=True)
-class StoredRows:
-    """What one pass over all rows finds.
-
-    Attributes
-    ----------
-    table : StoredTable
-    targets : array of shape (n_rows, n_outputs)
-        Numbers, or numbers of classes.
-    classes : tuple of arrays or None
-    weights : array of shape (n_rows,) or None
-        As the user gives them.
-    """
-
-    table: StoredTable
-    targets: np.ndarray
-    classes: tuple[np.ndarray, ...] | None
-    weights: np.ndarray | None
-
-
 def read_stored(
     batches: Batches, categorical_features: Any, has_classes: bool, verbose: int
-) -> StoredRows:
-    """Read targets and weights, and learn the features.
-
-    Parameters
-    ----------
-    batches : Batches
-    categorical_features
-        As `read_table` takes it.
-    has_classes : bool
-        Whether the targets are classes rather than numbers.
-    verbose : int
-    """
+) -> tuple[StoredTable, np.ndarray, tuple[np.ndarray, ...] | None, np.ndarray | None]:
+    """Learn the features; the table, targets or numbers of classes, classes, and weights."""
     if not batches.targets:
         raise ValueError("there is no target to learn: name its column when you make the batches")
     reading = Reading(
@@ -230,7 +199,7 @@ def read_stored(
         batches=batches, store=Store(batches.memory), sample=first_pass.sample(),
         ends=first_pass.ends, verbose=verbose,
     )  # fmt: skip
-    return StoredRows(table, first_pass.targets(), found.classes, first_pass.weights())
+    return table, first_pass.targets(), found.classes, first_pass.weights()
 
 
 class _FirstPass:
@@ -251,7 +220,7 @@ class _FirstPass:
         if len(frame) == 0:
             return
         reading = self._reading
-        table = read_table(select(frame, reading.features), reading.categorical_features)
+        table = read_table(frame.select(reading.features).to_native(), reading.categorical_features)
         targets, weights = read_part_targets(frame, reading)
         first_row = self.found.n_rows
         classes = None

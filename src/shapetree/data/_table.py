@@ -23,7 +23,6 @@ from shapetree.data._columns import (
     are_whole,
     check_digits,
     factorize,
-    has_categorical_dtype,
     has_text_dtype,
     kind_of_column,
     level_codes,
@@ -163,21 +162,10 @@ class Table:
         return Columns(self.columns, self.n_rows)
 
     def read(self, needed: Iterable[int], what: str) -> Iterator[tuple[int, "Table"]]:
-        """Go through the rows once, here in a single batch.
+        """Go through the rows once: the number of each batch's first row, and the batch.
 
-        Parameters
-        ----------
-        needed : iterable of int
-            Features whose columns are read.
-        what : str
-            What is done, for those who wait.
-
-        Yields
-        ------
-        first_row : int
-            Number of a batch's first row.
-        table : Table
-            The batch.
+        Only columns that are needed are read; `what` tells those who wait what is done. Here, all
+        rows are a batch.
         """
         yield 0, self
 
@@ -195,14 +183,9 @@ class Table:
         return self
 
     def parts(self, needed: Iterable[int], counts: Array | None) -> Parts:
-        """Parts of the rows, a `TablePart` each.
+        """Parts of the rows, a `TablePart` each, for one question.
 
-        Parameters
-        ----------
-        needed : iterable of int
-            Features whose columns a question reads; there may be one question.
-        counts : array of shape (n_rows,) or None
-            How many rows each counts as; None for one.
+        It reads the columns that are needed. Rows may count as several, if there are counts.
         """
         return LocalParts(
             TablePart(
@@ -249,15 +232,9 @@ class Table:
 
 
 class TablePart(NamedTuple):
-    """Some rows of a table, which follow each other.
+    """Rows that follow each other, the number of the first in the whole table, and their counts.
 
-    Attributes
-    ----------
-    table : Table
-    first_row : int
-        Number of the first in the whole table.
-    counts : array or None
-        How many rows each counts as; None for one.
+    These say how many rows each counts as, and are None if each is one.
     """
 
     table: Table
@@ -319,18 +296,19 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
             columns.append(source.numbers[:, j])
             continue
         values = source.column(j)
-        if has_categorical_dtype(values, name) if asked is None else asked[j]:
+        kind = kind_of_column(values, name)
+        if kind in (ColumnKind.BOOLEAN, ColumnKind.TEXT) if asked is None else asked[j]:
             info, codes = _learn_categories(values, name)
             if asked is None and has_text_dtype(values):
                 _warn_of_odd_texts(info, codes)
             features.append(info)
             columns.append(codes)
-        elif kind_of_column(values, name) is ColumnKind.DATE:
-            seconds, kind = read_dates(values, name)
-            features.append(FeatureInfo(name, date=kind))
+        elif kind is ColumnKind.DATE:
+            seconds, date = read_dates(values, name)
+            features.append(FeatureInfo(name, date=date))
             columns.append(seconds)
         else:
-            if kind_of_column(values, name) is ColumnKind.NUMBER:
+            if kind is ColumnKind.NUMBER:
                 check_digits(values, f"Column {name!r}", FOR_ROUNDED)
             numbers = read_numbers(values, name, advice)
             features.append(FeatureInfo(name, is_whole=are_whole(numbers)))
@@ -433,15 +411,7 @@ def encode_table(
 
 
 def new_categories(X: Any, table: Table) -> dict[int, dict[int, Any]]:
-    """Categories of a table to predict on that training has not seen, by feature and row.
-
-    Parameters
-    ----------
-    X : array-like or data frame
-        The table.
-    table : Table
-        What `encode_table` has made of it.
-    """
+    """Categories that training has not seen, by feature and row, and what X has been read as."""
     source, found = open_table(X), {}
     for j, column in enumerate(table.columns):
         if column is None or table.features[j].categories is None:

@@ -44,12 +44,7 @@ LOG2_E = math.log2(math.e)
 class Prices(NamedTuple):
     """What a tree pays for its size, in penalty units of its goal.
 
-    Attributes
-    ----------
-    leaf : float
-        For every leaf beyond the first.
-    part : float
-        For every segment or region of a node beyond two.
+    `leaf` for every leaf beyond the first, `part` for every segment or region of a node beyond two.
     """
 
     leaf: float
@@ -142,11 +137,7 @@ class Goal(ABC):
     def counting(self, counts: np.ndarray | None, n_counted: int) -> Self:
         """The same goal for the same rows, if each of them counts as several.
 
-        Parameters
-        ----------
-        counts : array of shape (n_rows,) or None
-        n_counted : int
-            How many rows all of them count as, remote ones included.
+        `n_counted` is how many rows all of them count as, remote ones included.
         """
         goal = self if counts is None else self.of(self._given_targets, self.weights, counts)
         goal._n_counted = n_counted
@@ -162,11 +153,7 @@ class Goal(ABC):
     ) -> Self:
         """The same goal for some of the rows, on the grids that were agreed for all.
 
-        Parameters
-        ----------
-        targets : array of shape (n_rows, n_outputs)
-            As the goal was given them.
-        weights, counts : arrays of shape (n_rows,) or None
+        Targets are as the goal was given them.
         """
         goal = copy(self)
         goal.weights, goal.counts = weights, counts
@@ -421,15 +408,10 @@ class RegressionGoal(Goal):
         greatest: np.ndarray,
         spreads: np.ndarray,
     ) -> Statistics:
-        """What is known of nodes from their rows.
+        """What is known of nodes from their rows' sums of channels, (n_nodes, n_channels).
 
-        Parameters
-        ----------
-        channels : array of shape (n_nodes, n_channels)
-        values, least, greatest : arrays of shape (n_nodes, n_outputs)
-            Means or medians, and between which values they must lie.
-        spreads : array of shape (n_nodes,)
-            Weighted differences from them in sum, scaled.
+        Values are means or medians, (n_nodes, n_outputs), which must lie between the least and the
+        greatest, and spreads the weighted differences from them in sum, scaled.
         """
         weights = self.weights_behind(channels)
         # Rounding must not carry a mean beyond the rows: equal rows have their own value.

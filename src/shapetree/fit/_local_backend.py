@@ -141,13 +141,14 @@ class StoredBackend(LocalBackend):
     ) -> TrainingRows:
         """Read batches, which bring their targets and weights along."""
         refuse_beside_batches(y=y, sample_weight=sample_weight)
-        found = read_stored(X, parameters.categorical_features, has_classes, parameters.verbose)
-        if found.classes is None:
-            check_spread(found.targets, parameters.objective)
-        check_weights(found.weights)
-        about = found.targets, found.classes, found.weights
-        importance = importance_of(*about, parameters.class_weight)
-        return TrainingRows(found.table, *about, backend=self).weighed(importance)
+        table, targets, classes, weights = read_stored(
+            X, parameters.categorical_features, has_classes, parameters.verbose
+        )
+        if classes is None:
+            check_spread(targets, parameters.objective)
+        check_weights(weights)
+        importance = importance_of(targets, classes, weights, parameters.class_weight)
+        return TrainingRows(table, targets, classes, weights, backend=self).weighed(importance)
 
     def leaves_in_forest(
         self, table: Table, forest: FittedForest, n_threads: int

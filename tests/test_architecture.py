@@ -55,6 +55,7 @@ LAYERS = {
             "_evaluation",
             "_digits",
             "_stability",
+            "_fitted_model",
             "_fitted",
             "_fitted_forest",
             "_regions",
@@ -89,7 +90,6 @@ LAYERS = {
     "explain": [
         *(
             "_conditions",
-            "_outcomes",
             "_flip_constraints",
             "_cells",
             "_flips",
@@ -111,9 +111,9 @@ LAYERS = {
             "_local_backend",
             "_folds",
             "_growth",
-            "_learning",
             "_resamples",
             "_teaching",
+            "_learning",
         ),
         *("_single_leaf", "_identifiers", "_cross_validation", "_fit", "_measure_stability"),
     ],

@@ -115,12 +115,11 @@ def naive_rows(model, X, y, stability, n_resamples, groups=None):
     from dataclasses import replace
 
     from shapetree.fit._local_backend import training_rows
-    from shapetree.fit._parameters import read_pairs
     from shapetree.fit._training_rows import bin_rows, read_groups
 
     parameters = replace(model._parameters(), random_state=0)
     rows = training_rows(X, y, None, parameters, True)
-    binned = bin_rows(rows, parameters, read_pairs(rows.table, parameters))
+    binned = bin_rows(rows, parameters)
     halves = half_samples(binned, read_groups(X, groups, rows), 0)
     n_asked, n_same = np.zeros(len(X)), np.zeros(len(X))
     for number in range(n_resamples):
@@ -181,14 +180,13 @@ def test_another_random_state_draws_other_halves():
 def test_halves_are_not_those_of_the_resamples_within_a_fit():
     from shapetree.fit._folds import contents_of
     from shapetree.fit._local_backend import training_rows
-    from shapetree.fit._parameters import read_pairs
     from shapetree.fit._resamples import HalfSamples
     from shapetree.fit._training_rows import bin_rows
 
     X, y = load_breast_cancer(return_X_y=True)
     parameters = ShapeTreeClassifier()._parameters()
     rows = training_rows(X, y, None, parameters, True)
-    binned = bin_rows(rows, parameters, read_pairs(rows.table, parameters))
+    binned = bin_rows(rows, parameters)
     inner = HalfSamples(binned, contents_of(binned), None)
     for seed in (0, 1, 17):
         outer = half_samples(binned, None, seed)

@@ -90,7 +90,7 @@ def read_model(text: str) -> Model:
         if "why_single_leaf" in content and tree.node_count > 1:
             root.member("why_single_leaf").refuse("is only for a tree that is a single leaf")
         made = FittedTree(
-            tree=tree,
+            trees=(tree,),
             strength=content.get("strength", _default_strength(content["parameters"])),
             history=content.get("history"),
             held_out=_read_held_out(root, content, tree),

@@ -267,23 +267,11 @@ def still_kept(before: Array | None, kept: Array) -> Array:
 
 
 def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: int = 1) -> Table:
-    """Read the table to train on and learn its features.
+    """Read the table to train on, and learn the features that `encode_table` needs later.
 
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_rows, n_features)
-        A NumPy array, nested lists, or any eager data frame that narwhals reads.
-    categorical_features : "from_dtype", None or array-like, default="from_dtype"
-        Which columns are categorical. "from_dtype": the text, category and boolean columns of a
-        data frame, and no column of an array. None: no column. Else the names of the columns,
-        their indices from 0, or a mask with one boolean per column.
-    min_rows : int, default=1
-        The fewest rows to accept.
-
-    Returns
-    -------
-    Table
-        All columns, with the names and categories that `encode_table` needs later.
+    X is a NumPy array, nested lists, or any eager data frame that narwhals reads; fewer rows than
+    `min_rows` are refused. Categorical are the text, category and boolean columns of a data frame
+    ("from_dtype"), none (None), or those of some names, of some indices from 0, or of a mask.
     """
     source = open_whole(X, min_rows)
     asked = _asked_categorical(categorical_features, source)
@@ -374,23 +362,8 @@ def encode_table(
     Columns are matched by position. The table may be of another kind than in training: categories
     are compared as Python values, so 1, 1.0 and True are the same category. But a column of numbers
     where training had text, or the other way round, is refused, and where most values are
-    categories that training has not seen, a warning says so.
-
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_rows, n_features)
-        As for `read_table`.
-    features : sequence of FeatureInfo
-        The features of the training table.
-    needed : iterable of int, default=None
-        Indices of the columns to read; all of them by default. The others are not touched.
-    learns_categories : bool, default=False
-        Whether features whose categories are not known get those of this table.
-
-    Returns
-    -------
-    Table
-        The needed columns.
+    categories that training has not seen, a warning says so. Columns that are not needed are not
+    touched; features whose categories are not known get those of this table, if that is asked for.
     """
     source = open_table(X)
     if len(source.names) != len(features):

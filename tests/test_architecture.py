@@ -54,6 +54,7 @@ LAYERS = {
             "_evaluation",
             "_digits",
             "_stability",
+            "_fitted_model",
             "_fitted",
             "_fitted_forest",
             "_regions",
@@ -62,7 +63,15 @@ LAYERS = {
             "_words",
         ),
     ],
-    "model_file": ["_format", "_check", "_write", "_read_sketches", "_read_nodes", "_read"],
+    "model_file": [
+        "_check",
+        "_kinds",
+        "_format",
+        "_write",
+        "_read_sketches",
+        "_read_nodes",
+        "_read",
+    ],
     "grow": [
         *(
             "_splits",
@@ -80,7 +89,6 @@ LAYERS = {
     "explain": [
         *(
             "_conditions",
-            "_outcomes",
             "_flip_constraints",
             "_cells",
             "_flips",
@@ -102,9 +110,9 @@ LAYERS = {
             "_local_backend",
             "_folds",
             "_growth",
-            "_learning",
             "_resamples",
             "_teaching",
+            "_learning",
         ),
         *("_single_leaf", "_identifiers", "_cross_validation", "_fit", "_measure_stability"),
     ],

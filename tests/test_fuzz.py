@@ -31,9 +31,8 @@ from shapetree._core.criterion import Criterion
 from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups, sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.inner_tree import cut_into_pieces
-from shapetree._core.losses import LeafLosses
 from shapetree._core.oblique import PairFitter
-from shapetree._core.pieces import PairCuts, number_cuts
+from shapetree._core.pieces import PairCuts
 from shapetree._core.polish import cheapest_path, polish_branches
 from shapetree._core.predictor import TreeLayout, count_cells, find_leaves
 from shapetree._core.reduced import (
@@ -43,11 +42,9 @@ from shapetree._core.reduced import (
     fill_gaps,
     settle_empty_bins,
 )
-from shapetree._core.routing import RoutedRows
+from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._core.sampling import count_distinct
 from shapetree._core.search import NodeSearch
-from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of, paths_to
@@ -452,15 +449,6 @@ def test_targets(data, sample):
         survives(targets.totals, rows)
         groups = data.draw(spoilt_arrays(np.zeros(len(sample.piece), dtype=np.uint8)))
         survives(targets.totals_by, rows, groups, data.draw(st.integers(-1, 300)))
-
-
-@fuzz
-@given(st.data(), st.integers(0, 80))
-def test_order(data, n):
-    values = data.draw(spoilt_arrays(np.arange(n) % 7 * np.float64(1e-17) + 1.0))
-    order = survives(order_of, values)
-    if order is not None:
-        np.testing.assert_array_equal(np.sort(order), np.arange(np.size(values)))
 
 
 def node_of(sample):
@@ -987,13 +975,6 @@ def test_count_cells(data, has_labels):
 
 @fuzz
 @given(st.data())
-def test_number_cuts(data):
-    low = np.array([1, 5, 3, -1, -1, -1, -1], dtype=np.int32)
-    survives(number_cuts, **nearly(data.draw, low=low))
-
-
-@fuzz
-@given(st.data())
 def test_deviations_and_extents(data):
     values, counts = np.arange(12.0).reshape(2, 6), np.ones(6)
     survives(deviations, **nearly(data.draw, values=values, counts=counts))
@@ -1115,10 +1096,3 @@ def test_a_corner_of_infinite_values_can_be_split_off(infinite):
     y = np.array([1, 0, 0, 0] * 30)
     estimator = ShapeTreeClassifier(pairs="all", random_state=0).fit(X, y)
     np.testing.assert_array_equal(estimator.predict(X), y)
-
-
-@fuzz
-@given(st.data())
-def test_count_distinct(data):
-    hashes = np.array([0, 3, 2**64 - 1, 3, 0], dtype=np.uint64)
-    survives(count_distinct, **nearly(data.draw, hashes=hashes))

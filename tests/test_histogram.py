@@ -13,6 +13,7 @@ from shapetree._core.histogram import (
     build_cells,
     build_histograms,
     join_cells,
+    room_for_sums,
     sum_nodes,
 )
 from shapetree._core.search import BinSplit
@@ -544,3 +545,18 @@ def test_cells_that_are_not_there_are_refused():
     ):
         with pytest.raises(ValueError, match=match):
             join_cells(change)
+
+
+def test_room_for_sums_has_one_user_at_a_time():
+    one, two = room_for_sums(100, 10, 100), room_for_sums(100, 10, 100)
+    one[:], two[:] = 1.0, 2.0
+    view, address = one[3, 4:], one.ctypes.data
+    del one
+    other = room_for_sums(100, 10, 100)
+    assert other.ctypes.data != address  # a view needs it yet
+    other[:] = 3.0
+    assert (view == 1.0).all()
+    assert (two == 2.0).all()
+    del view
+    assert room_for_sums(100, 10, 100).ctypes.data == address
+    assert room_for_sums(0, 10, 100).shape == (0, 10, 100)

@@ -10,9 +10,8 @@ from naive import branch_of_pair, random_cuts, random_positions
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.losses import LeafLosses
 from shapetree._core.pieces import PairCuts
-from shapetree._core.routing import RoutedRows
+from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows
 
 SEEDS = st.integers(0, 2**32 - 1)

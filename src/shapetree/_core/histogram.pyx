@@ -9,7 +9,7 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from shapetree._core.columns cimport UINT8, UINT16, Column, Columns, check_rows, code_at
@@ -31,6 +31,71 @@ ctypedef fused bin_t:
     uint8_t
     uint16_t
     uint32_t
+
+
+# --- memory of histograms -------------------------------------------------------------------------
+
+cdef enum:
+    LEAST_KEPT = 1 << 16      # bytes; the system has less at hand anyway
+    MOST_KEPT = 1 << 24       # bytes that are kept, of all sizes together
+
+# Memory that no histogram uses now, by the power of two that its size is. The system would take it
+# back after each level, and give and clear new pages for the next: that takes as long as summing.
+cdef list unused = [[] for _ in range(64)]
+cdef size_t n_unused = 0      # bytes
+
+
+cdef class Room:
+    """Memory of a histogram, which the next one may take when the last array on it is gone."""
+    cdef void* memory
+    cdef size_t size
+    cdef int power
+    cdef Py_ssize_t[1] shape
+
+    def __cinit__(self, size_t size):
+        global n_unused
+        while (<size_t> 1 << self.power) < size:
+            self.power += 1
+        self.size = <size_t> 1 << self.power
+        try:
+            self.memory = <void*> <size_t> unused[self.power].pop()
+            n_unused -= self.size
+        except IndexError:  # asked for as it comes: another thread might take the last
+            self.memory = malloc(self.size)
+        if self.memory == NULL:
+            raise MemoryError("no memory for a histogram")
+
+    def __dealloc__(self):
+        global n_unused
+        if self.memory != NULL and n_unused + self.size <= MOST_KEPT:
+            unused[self.power].append(<size_t> self.memory)
+            n_unused += self.size
+        else:
+            free(self.memory)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        self.shape[0] = self.size
+        buffer.buf = self.memory
+        buffer.obj = self
+        buffer.len = self.size
+        buffer.itemsize = 1
+        buffer.readonly = False
+        buffer.ndim = 1
+        buffer.format = NULL
+        buffer.shape = self.shape
+        buffer.strides = NULL
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
+
+
+def room_for_sums(*shape):
+    """An array for sums, in memory that others have used; what it holds means nothing."""
+    cdef size_t size = 8
+    for length in shape:
+        size *= length
+    if size < LEAST_KEPT:
+        return np.empty(shape)
+    return np.frombuffer(Room(size), np.float64, size // 8).reshape(shape)
 
 
 cdef class Targets:
@@ -673,7 +738,7 @@ def build_cells(
             cell_start[node, f - first] = total
             total += min(stops[node] - starts[node], offsets[f + 1] - offsets[f])
     bins_of_cells = np.zeros(total, dtype=np.int32)
-    sums_of_cells = np.zeros((total, targets.n_channels))
+    sums_of_cells = room_for_sums(total, targets.n_channels)
     if total > 0:
         bin_of_cell = bins_of_cells
         sums = sums_of_cells
@@ -892,6 +957,7 @@ cdef int sum_cells_of(
     const Column* column, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n,
     int n_bins, Arena* arena, int32_t* bin_of_cell, double* sums,
 ) noexcept nogil:
+    memset(sums, 0, min(n, n_bins) * targets.n_channels * sizeof(double))
     if n_bins <= 256:
         return sum_few_bins(column, rows, targets, n, bin_of_cell, sums)
     return sum_sorted(column, rows, targets, n, n_bins, arena, bin_of_cell, sums)
@@ -997,10 +1063,10 @@ cdef class LevelRows:
         sums[0] = take_doubles(arena, n_cells * given.targets.n_channels)
         if arena.failed:
             return 0
-        memset(sums[0], 0, n_cells * given.targets.n_channels * sizeof(double))
         if bin_of_cell[0] != NULL:
             return sum_cells_of(
                 column, given.rows, &given.targets, given.n, n_bins, arena, bin_of_cell[0], sums[0])
+        memset(sums[0], 0, n_cells * given.targets.n_channels * sizeof(double))
         add_column(column, given.rows, &given.targets, given.n, sums[0])
         return n_bins
 

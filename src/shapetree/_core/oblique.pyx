@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 
 from cython.parallel cimport prange, threadid
-from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, ceil, fabs
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
+from shapetree._core.binning cimport Workspace, sort_with_rows, take_workspace
 from shapetree._core.columns cimport (
-    FLOAT32, FLOAT64, INT32, Column, Columns, check_rows, projection, side_at,
+    FLOAT32, FLOAT64, INT32, Column, Columns, check_rows, finite, projection, side_at,
 )
 from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity, weight_of
 from shapetree._core.grid cimport Start, check_pairs
@@ -32,7 +32,6 @@ from shapetree._core.pair_tree cimport (
     choose_branches, grow, max_leaves_of, set_price, take_tree,
 )
 from shapetree._core.search cimport Options, options_of
-from shapetree._core.sorting cimport sort_by_value
 from shapetree._core.threads cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches, take_doubles,
     take_ints,
@@ -73,11 +72,6 @@ ctypedef struct Points:
     double region_penalty
     double scale             # rows of the node for each that was looked at
     Arena* arena
-
-
-cdef inline double finite(double value) noexcept nogil:
-    """A number, infinite ones as the greatest finite ones."""
-    return min(max(value, -DBL_MAX), DBL_MAX)
 
 
 cdef inline double along(const Points* points, int orientation, int point) noexcept nogil:
@@ -384,20 +378,20 @@ cdef void sort_points(Points* points, int orientation, Arena* arena) noexcept no
     cdef:
         Mark mark = arena_mark(arena)
         double* value
-        uint64_t* items
-        uint64_t* scratch
+        Workspace work
         int i
     if points.n < 2 or orientation >= points.n_orientations or (
             points.order[orientation] == NULL or must_stop(arena, points.n)):
         return
     value = take_doubles(arena, points.n)
-    items = <uint64_t*> take_doubles(arena, points.n)
-    scratch = <uint64_t*> take_doubles(arena, 2 * <size_t> points.n)
+    take_workspace(&work, points.n, True, 1, arena)
     if arena.failed:
         return
     for i in range(points.n):
-        value[i] = along(points, orientation, i)
-    sort_by_value(value, points.n, items, scratch, points.order[orientation])
+        value[i] = along(points, orientation, i) + 0.0    # makes one of both zeros
+        work.row[i] = i
+    sort_with_rows(value, points.n, &work)
+    memcpy(points.order[orientation], work.other_row, points.n * sizeof(int32_t))
     arena_release(arena, mark)
 
 

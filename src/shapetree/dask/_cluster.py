@@ -177,7 +177,8 @@ class Cluster:
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
         """Wait until tasks have ended; warn if there are no workers."""
         for future in futures:
-            while not self._has_ended(future):
+            # Asking the loop of the client costs time, and when one has ended, most others have.
+            while not (future.done() or self._has_ended(future)):
                 if not self._client.nthreads():
                     warnings.warn(
                         "the Dask cluster has no workers: the fit waits until one comes, or until "

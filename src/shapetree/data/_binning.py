@@ -181,7 +181,7 @@ def bin_table(
         return _bin_every_value(table)
     rows = None
     if table.n_rows > MAX_BINNED_ROWS:
-        rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS, n_threads)
+        rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS)
         weights = None if weights is None else weights[rows]
     binning = find_binning(table, rows, rows is not None, weights, max_bins, n_threads)
     bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]

@@ -64,7 +64,7 @@ def _values_of_part(
     part: TablePart,
 ) -> FeatureValues:
     table, first_row, counts = part
-    rows = sampled(first_row, table.n_rows, n_total, SCALE_ROWS, n_threads)
+    rows = sampled(first_row, table.n_rows, n_total, SCALE_ROWS)
     taken = slice(None) if len(rows) == table.n_rows else rows - first_row
     sample = np.empty((len(features), len(rows)))
     for i, feature in enumerate(features):

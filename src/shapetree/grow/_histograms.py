@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from shapetree._core.histogram import room_for_sums
 from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._row_holder import Histograms, Rows
 
@@ -191,7 +192,7 @@ class LevelHistograms:
         n_wanted = len(numbers) - len(differing)
         yield np.flatnonzero(~differs), replace(found, sums=found.sums[:n_wanted])
         sums_of = dict(zip(summed.tolist(), found.sums, strict=True))
-        sums = np.empty((len(differing), *found.sums.shape[1:]))
+        sums = room_for_sums(len(differing), *found.sums.shape[1:])
         for own, number in zip(sums, differing, strict=True):
             first, *others = [child for child in differing[number] if child != number]
             np.subtract(self.kept[self._tree.parent[number]], sums_of[first], out=own)

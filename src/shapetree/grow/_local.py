@@ -10,7 +10,14 @@ from functools import partial
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.histogram import LevelRows, Targets, build_cells, build_histograms, sum_nodes
+from shapetree._core.histogram import (
+    LevelRows,
+    Targets,
+    build_cells,
+    build_histograms,
+    room_for_sums,
+    sum_nodes,
+)
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
@@ -222,7 +229,7 @@ class LocalRows:
         starts, stops = self._ranges(nodes)
         n_threads = self._threads_of(nodes, last - first)
         n_bins = self._offsets[last] - self._offsets[first]
-        sums = np.empty((len(nodes), n_bins, targets.n_channels))
+        sums = room_for_sums(len(nodes), n_bins, targets.n_channels)
         build_histograms(
             columns, targets, self._places.order, starts, stops, self._offsets, sums, first, last,
             n_threads,

@@ -289,7 +289,7 @@ def nodes_of(tree: TreeArrays) -> list[TreeNode]:
                 float(tree.impurity[node]),
                 tree.value[node],
             ),
-            shape_of(tree, node),
+            tree.shape(node),
         )
         for node in range(tree.node_count)
     ]
@@ -325,39 +325,4 @@ def tree_of(root: TreeNode, impurity_scale: float = 1.0) -> TreeArrays:
         impurity=impurity_scale * np.array([node.statistics.impurity for node in nodes]),
         value=np.array([node.statistics.value for node in nodes]),
         sketches=tuple(sketches) if len(sketches) == len(nodes) else None,
-    )
-
-
-def shape_of(tree: TreeArrays, node: int) -> ShapeFunction | PairShape | None:
-    """A node's shape function; None for a leaf."""
-    if tree.feature[node] < 0:
-        return None
-    pieces, cuts = tree.pieces(node), tree.cuts(node)
-    branch_of_piece = tree.piece_branch[pieces]
-    n_branches = int(tree.n_branches[node])
-    missing_branch = int(tree.missing_branch[node])
-    saw_missing = bool(tree.saw_missing[node])
-    if tree.second_feature[node] < 0:
-        upper = tree.piece_upper[pieces]
-        return ShapeFunction(
-            int(tree.feature[node]),
-            n_branches,
-            None if np.isnan(upper[0]) else upper,
-            branch_of_piece,
-            missing_branch,
-            saw_missing,
-        )
-    return PairShape(
-        first=int(tree.feature[node]),
-        second=int(tree.second_feature[node]),
-        n_branches=n_branches,
-        cut_a=tree.cut_a[cuts],
-        cut_b=tree.cut_b[cuts],
-        cut_threshold=tree.cut_threshold[cuts],
-        cut_low=tree.cut_low[cuts],
-        cut_high=tree.cut_high[cuts],
-        branch_of_piece=branch_of_piece,
-        positions=(tree.position[tree.positions(node, 0)], tree.position[tree.positions(node, 1)]),
-        missing_branch=missing_branch,
-        saw_missing=saw_missing,
     )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shapetree.plot._canvas import Canvas, Painted
+from shapetree.plot._canvas import Canvas
 from shapetree.plot._layout import Box
 
 if TYPE_CHECKING:
@@ -46,28 +46,34 @@ class Drawing(ABC):
 
 
 class CanvasDrawing(Drawing):
-    """A canvas, and the size of what is on it, in points."""
+    """What is on a canvas."""
 
-    def __init__(self, canvas: Canvas, nodes: dict[int, Box], width: float, height: float) -> None:
+    def __init__(self, canvas: Canvas, nodes: dict[int, Box]) -> None:
         self._canvas = canvas
         self.nodes = nodes
-        self._width = width
-        self._height = height
 
     def make_axes(self, figure: Figure) -> Axes:
-        """Axes that fill a figure of the drawing's size."""
+        """Axes that fill a figure of the canvas's size."""
+        width, height = self._canvas.width, self._canvas.height
         inches = 1 / POINTS_PER_INCH
-        inches *= min(1.0, MAX_INCHES * POINTS_PER_INCH / max(self._width, self._height))
-        figure.set_size_inches(self._width * inches, self._height * inches)
+        inches *= min(1.0, MAX_INCHES * POINTS_PER_INCH / max(width, height))
+        figure.set_size_inches(width * inches, height * inches)
         figure.set_facecolor("white")
         figure.set_layout_engine("none")
         return figure.add_axes((0.0, 0.0, 1.0, 1.0))
 
     def draw(self, ax: Axes) -> list[Text]:
-        """Draw what is on the canvas, made to fit."""
-        _set_limits(ax, self._width, self._height)
+        """Draw what is on the canvas, made to fit the axes now and whenever they are drawn."""
+        _set_limits(ax, self._canvas.width, self._canvas.height)
         painted = self._canvas.paint(ax)
-        _keep_in_scale(ax, painted)
+
+        def rescale(renderer: Any = None) -> None:
+            ax.apply_aspect()
+            (left, _), (right, _) = ax.transData.transform([(0, 0), (1, 0)])
+            painted.rescale(abs(right - left) * POINTS_PER_INCH / _root_figure(ax).dpi)
+
+        before_drawing(ax, rescale)
+        rescale()
         return [text for text, _ in painted.texts]
 
 
@@ -176,6 +182,12 @@ def check_axes(ax: Any) -> None:
         raise ValueError("ax was removed from its figure; make a new one")
 
 
+def check_title(title: Any) -> None:
+    """Refuse what is no title."""
+    if not (title is None or isinstance(title, str)):
+        raise TypeError(f"title must be None or a string, got {title!r}")
+
+
 def import_matplotlib() -> None:
     """Say how to install matplotlib if it is missing."""
     try:
@@ -205,18 +217,6 @@ def _set_limits(ax: Axes, width: float, height: float) -> None:
     ax.set(xlim=(-x, width + x), ylim=(height + y, -y), autoscale_on=False)
     ax.set_aspect("equal", adjustable="box")
     ax.set_axis_off()
-
-
-def _keep_in_scale(ax: Axes, painted: Painted) -> None:
-    """Fit letters and lines to the size of the axes, now and whenever these are drawn."""
-
-    def rescale() -> None:
-        ax.apply_aspect()
-        (left, _), (right, _) = ax.transData.transform([(0, 0), (1, 0)])
-        painted.rescale(abs(right - left) * POINTS_PER_INCH / _root_figure(ax).dpi)
-
-    before_drawing(ax, lambda renderer: rescale())
-    rescale()
 
 
 def before_drawing(ax: Axes, arrange: Callable[[Any], None]) -> None:

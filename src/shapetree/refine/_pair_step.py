@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from shapetree._core.pieces import number_cuts
 from shapetree.data._map_join import Inquiry
 from shapetree.data._sums import exact_unit
 from shapetree.data._targets import ClassGoal
 from shapetree.grow._candidates import CandidateOptions
 from shapetree.grow._pair_options import PairList
 from shapetree.grow._pairs import PairFrame, PairSearch
-from shapetree.grow._splits import PairSplit
+from shapetree.grow._splits import PairSplit, number_cuts
 from shapetree.refine._copies import CopiesOptions
 from shapetree.refine._refined_rows import RATIOS_PER_OCTAVE, CareSet
 from shapetree.tree._shape import PairShape
@@ -59,8 +58,6 @@ class PairRefitter:
 
     Parameters
     ----------
-    frame : PairFrame
-    options : CandidateOptions
     copies : CopiesOptions, optional
         How the paper's step is made.
     """
@@ -103,7 +100,6 @@ class PairRefitter:
         ----------
         number : int
             Of the node.
-        care : CareSet
         price : float
             Loss that a penalty of 1 is worth.
         region_price : float
@@ -194,9 +190,6 @@ def assigned(
     ----------
     losses : array
         See `CareSet.region_losses`.
-    shape : PairShape
-    region_price : float
-    max_regions : int
     """
     costs = losses.tolist()
     low, high = shape.cut_low.tolist(), shape.cut_high.tolist()
@@ -258,8 +251,8 @@ def _keep_cuts(
         cut_at += targets[cut]
         low += [-1, -1]
         branch += [-1, -1]
-    places, regions, cut_low, cut_high = number_cuts(np.array(low))
-    kept = [cut_at[place] for place in places.tolist()]
+    places, regions, cut_low, cut_high = number_cuts(low)
+    kept = [cut_at[place] for place in places]
     split = PairSplit(
         replace(
             shape,

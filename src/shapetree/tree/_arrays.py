@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from shapetree.tree._shape import CUT_ARRAYS, PairShape, ShapeFunction
 from shapetree.tree._sketch import NodeSketch
 
 _DTYPES = {
@@ -244,6 +245,26 @@ class TreeArrays:
             is_below[child] = is_below[self.parent[child]]
         return is_below
 
+    def shape(self, node: int) -> ShapeFunction | PairShape | None:
+        """A node's shape function; None for a leaf."""
+        if self.feature[node] < 0:
+            return None
+        pieces, cuts = self.pieces(node), self.cuts(node)
+        common: dict[str, Any] = {
+            "n_branches": int(self.n_branches[node]),
+            "branch_of_piece": self.piece_branch[pieces],
+            "missing_branch": int(self.missing_branch[node]),
+            "saw_missing": bool(self.saw_missing[node]),
+        }
+        first, second = int(self.feature[node]), int(self.second_feature[node])
+        if second < 0:
+            upper = self.piece_upper[pieces]
+            return ShapeFunction(first, upper=None if np.isnan(upper[0]) else upper, **common)
+        positions = [self.position[self.positions(node, side)] for side in range(2)]
+        common["positions"] = positions[0], positions[1]
+        common |= {name: getattr(self, name)[cuts] for name in CUT_ARRAYS}
+        return PairShape(first, second, **common)
+
     def path_to(self, node: int) -> list[int]:
         """Nodes from the root to a node, both included."""
         path = [node]
@@ -368,7 +389,7 @@ class TreeArrays:
             and self.cut_start[0] == 0
             and _ascends(self.cut_start)
             and self.cut_start[-1] == len(self.cut_a)
-            and len({len(getattr(self, name)) for name in _CUT_ARRAYS}) == 1
+            and len({len(getattr(self, name)) for name in CUT_ARRAYS}) == 1
             and np.array_equal(n_cuts, np.where(is_pair, n_pieces - 1, 0))
             and bool(np.all(n_cuts[is_pair] > 0)),
             "a pair has cuts, one less than regions, and nothing else has",
@@ -398,7 +419,7 @@ class TreeArrays:
     def _has_no_cuts(self) -> bool:
         """Whether all that belongs to pairs is empty, as where no node splits on one."""
         return (
-            not any(len(getattr(self, name)) for name in (*_CUT_ARRAYS, "position"))
+            not any(len(getattr(self, name)) for name in (*CUT_ARRAYS, "position"))
             and len(self.cut_start) == self.node_count + 1
             and len(self.position_start) == 2 * self.node_count + 1
             and not self.cut_start.any()
@@ -425,7 +446,6 @@ class TreeArrays:
 
 
 _ONE_FOR_EACH = "arrays of nodes have one entry for each node"
-_CUT_ARRAYS = [name for name in _DTYPES if name.startswith("cut_") and name != "cut_start"]
 
 
 def _ascends(starts: np.ndarray) -> bool:

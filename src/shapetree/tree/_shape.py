@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -39,6 +39,9 @@ class ShapeFunction:
     missing_branch: int
     saw_missing: bool
 
+
+# What a pair has an entry of for each of its cuts.
+CUT_ARRAYS = "cut_a", "cut_b", "cut_threshold", "cut_low", "cut_high"
 
 Shape = TypeVar("Shape", bound="ShapeFunction | PairShape")
 
@@ -196,7 +199,7 @@ def flatten_shapes(shapes: list[ShapeFunction | PairShape | None]) -> dict[str, 
         "feature": np.array([_first_feature(shape) for shape in shapes]),
         "missing_branch": np.array([shape.missing_branch if shape else -1 for shape in shapes]),
         "saw_missing": np.array([shape is not None and shape.saw_missing for shape in shapes]),
-        "piece_start": _starts(n_pieces),
+        "piece_start": starts(n_pieces),
         "piece_upper": np.concatenate([_NOTHING, *uppers]),
         "piece_branch": np.concatenate(pieces),
         **_flatten_pairs([shape if isinstance(shape, PairShape) else None for shape in shapes]),
@@ -216,9 +219,9 @@ def _flatten_pairs(pairs: list[PairShape | None]) -> dict[str, np.ndarray]:
 
     return {
         "second_feature": np.array([pair.second if pair else -1 for pair in pairs]),
-        "cut_start": _starts([len(pair.cut_a) if pair else 0 for pair in pairs]),
-        **{name: of_cuts(name) for name in _OF_CUTS},
-        "position_start": _starts([len(place) for place in positions]),
+        "cut_start": starts([len(pair.cut_a) if pair else 0 for pair in pairs]),
+        **{name: of_cuts(name) for name in CUT_ARRAYS},
+        "position_start": starts([len(place) for place in positions]),
         "position": np.concatenate(positions),
     }
 
@@ -230,12 +233,11 @@ def without_pairs(n_nodes: int) -> dict[str, np.ndarray]:
         # Zeros that are not written take no memory.
         "cut_start": np.zeros(n_nodes + 1, dtype=np.int64),
         "position_start": np.zeros(2 * n_nodes + 1, dtype=np.int64),
-        **dict.fromkeys((*_OF_CUTS, "position"), _NOTHING),
+        **dict.fromkeys((*CUT_ARRAYS, "position"), _NOTHING),
     }
 
 
 _NOTHING = np.empty(0)
-_OF_CUTS = "cut_a", "cut_b", "cut_threshold", "cut_low", "cut_high"
 
 
 def _first_feature(shape: ShapeFunction | PairShape | None) -> int:
@@ -244,6 +246,8 @@ def _first_feature(shape: ShapeFunction | PairShape | None) -> int:
     return shape.first if isinstance(shape, PairShape) else shape.feature
 
 
-def _starts(sizes: list[int]) -> np.ndarray:
+def starts(sizes: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where each of some parts starts when they stand one after another, and the end."""
-    return np.array([0, *accumulate(sizes)])
+    found = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=found[1:])
+    return found

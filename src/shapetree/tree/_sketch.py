@@ -15,6 +15,7 @@ from typing import TypeAlias, overload
 import numpy as np
 
 from shapetree.data._sampling import sampled
+from shapetree.data._values import FeatureValues
 from shapetree.tree._axes import TAIL, Spans, axis_of, cell_of_spans, finite, stretched
 
 # Rows that suffice to find the range of an axis or a target.
@@ -288,6 +289,20 @@ class DataSummary:
     ranges: np.ndarray
     steps: int = 1
 
+    @classmethod
+    def of_values(
+        cls,
+        values: FeatureValues,
+        ordered: Sequence[int],
+        n_features: int,
+        target_edges: np.ndarray | None,
+    ) -> DataSummary:
+        """What is remembered of rows, given the values of ordered features that are used."""
+        scales, ranges = np.ones(n_features), np.full((n_features, 2), np.nan)
+        scales[list(ordered)] = values.scales()
+        ranges[list(ordered)] = np.stack([values.least, values.greatest], axis=1)
+        return cls(scales, target_edges, ranges)
+
     def of_features(self, used: Collection[int]) -> DataSummary:
         """What is remembered if a tree uses no features but these."""
         is_used = np.isin(np.arange(len(self.scales)), list(used))
@@ -296,57 +311,29 @@ class DataSummary:
 
 
 @dataclass(frozen=True, eq=False)
-class Densities:
-    """Where the rows of a tree's nodes lie on their features, one node after another.
+class Cells:
+    """Where the rows of nodes that split on one feature are counted.
 
     Attributes
     ----------
-    feature : int array of shape (n_nodes,)
+    feature : int32 array of shape (n_nodes,)
         Of each node that splits on a single feature; -1 for all others.
     spans : dict of Spans
         By feature, of those that are ordered.
-    piece_start, piece_upper : arrays
-        Where the segments of nodes meet, as in `TreeArrays`.
-    start : int array of shape (n_nodes + 1,)
-        A node has the counts from its start on: of its feature's spans or categories, and of
-        missing values, which come last.
-    counts : int array of shape (n_counts, n_classes)
-    totals : array of shape (n_counts,) or None
-        Sums of the targets.
+    thresholds : dict of arrays
+        By node, where its segments meet; only of nodes that split on an ordered feature.
+    bin_start, of_bin : arrays
+        The cell of each bin of a feature, from its start on: a span or a category.
+    start : int64 array of shape (n_nodes + 1,)
+        A node has the cells from its start on, the last of which is for missing values.
     """
 
     feature: np.ndarray
     spans: dict[int, Spans]
-    piece_start: np.ndarray
-    piece_upper: np.ndarray
+    thresholds: dict[int, np.ndarray]
+    bin_start: np.ndarray
+    of_bin: np.ndarray
     start: np.ndarray
-    counts: np.ndarray
-    totals: np.ndarray | None
-
-    def of_node(self, node: int) -> Density | None:
-        """Where a node's rows lie; None if it does not split on one feature."""
-        if self.feature[node] < 0:
-            return None
-        mine = slice(*self.start[node : node + 2].tolist())
-        counts, totals = self.counts[mine], None if self.totals is None else self.totals[mine]
-        edges, ends, spans = None, None, self.spans.get(int(self.feature[node]))
-        cells = np.arange(len(counts))
-        if spans is not None:
-            n_rows = counts[:-1].sum(axis=1)
-            pieces = slice(*self.piece_start[node : node + 2].tolist())
-            edges = axis_of(spans, n_rows, self.piece_upper[pieces][:-1])
-            cells = np.append(cell_of_spans(spans, edges), len(edges) - 1)
-            held = np.flatnonzero(n_rows)
-            ends = (float(spans.low[held[0]]), float(spans.high[held[-1]])) if len(held) else None
-        n_cells = len(counts) if edges is None else len(edges)
-        joined = np.zeros((n_cells, counts.shape[1]), dtype=counts.dtype)
-        np.add.at(joined, cells, counts)
-        own = missing_total = None
-        if totals is not None:
-            sums = np.bincount(cells, totals, n_cells)
-            *rounded, missing_total = [in_digits(total, SUM_DIGITS) for total in sums.tolist()]
-            own = np.array(rounded)
-        return Density(edges, packed(joined[:-1]), own, joined[-1], missing_total, ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,19 +343,24 @@ class TreeSketches(Sequence[NodeSketch]):
     Attributes
     ----------
     counts : int array of shape (n_nodes, n_classes) or (n_nodes, n_target_cells)
-    mean, deviation : arrays of shape (n_nodes,) or None
-    densities : Densities
-    scatters : dict
+    cells : Cells
+    in_cells : int array of shape (n_cells, n_classes)
+        Rows in the cells of all nodes.
+    scatters : dict of Scatter
         By node, those that split on a pair.
-    skewness, middle, weighed, squared_weights : sequences of length n_nodes, or None
-        As in `NodeSketch`.
+    totals : array of shape (n_cells,) or None
+        Sums of the targets in the cells of all nodes; None for classes.
+    mean, deviation, skewness, middle, weighed, squared_weights : sequences or None
+        By node, as in `NodeSketch`.
     """
 
     counts: np.ndarray
-    mean: np.ndarray | None
-    deviation: np.ndarray | None
-    densities: Densities
+    cells: Cells
+    in_cells: np.ndarray
     scatters: dict[int, Scatter]
+    totals: np.ndarray | None = None
+    mean: np.ndarray | None = None
+    deviation: np.ndarray | None = None
     skewness: Sequence[float] | None = None
     middle: Sequence[tuple[float, float, float] | None] | None = None
     weighed: np.ndarray | None = None
@@ -391,23 +383,44 @@ class TreeSketches(Sequence[NodeSketch]):
         return tuple(self._of_node(node) for node in range(len(self)))
 
     def _of_node(self, node: int) -> NodeSketch:
+        # Of weights that only count rows, nothing is kept.
+        squares = None if self.weighed is None else self.squared_weights
         return NodeSketch(
             self.counts[node],
             None if self.mean is None else float(self.mean[node]),
             None if self.deviation is None else float(self.deviation[node]),
-            self.densities.of_node(node),
+            self._density_of(node),
             self.scatters.get(node),
             None if self.skewness is None else self.skewness[node],
             None if self.middle is None else self.middle[node],
             None if self.weighed is None else self.weighed[node],
-            self._squared_weights(node),
+            None if squares is None else squares[node],
         )
 
-    def _squared_weights(self, node: int) -> float | None:
-        # Of weights that only count rows, nothing is kept.
-        if self.weighed is None or self.squared_weights is None:
+    def _density_of(self, node: int) -> Density | None:
+        """Where a node's rows lie; None if it does not split on one feature."""
+        feature = int(self.cells.feature[node])
+        if feature < 0:
             return None
-        return self.squared_weights[node]
+        mine = slice(*self.cells.start[node : node + 2].tolist())
+        counts, totals = self.in_cells[mine], None if self.totals is None else self.totals[mine]
+        edges, ends, spans = None, None, self.cells.spans.get(feature)
+        cells = np.arange(len(counts))
+        if spans is not None:
+            n_rows = counts[:-1].sum(axis=1)
+            edges = axis_of(spans, n_rows, self.cells.thresholds[node])
+            cells = np.append(cell_of_spans(spans, edges), len(edges) - 1)
+            held = np.flatnonzero(n_rows)
+            ends = (float(spans.low[held[0]]), float(spans.high[held[-1]])) if len(held) else None
+        n_cells = len(counts) if edges is None else len(edges)
+        joined = np.zeros((n_cells, counts.shape[1]), dtype=counts.dtype)
+        np.add.at(joined, cells, counts)
+        own = missing_total = None
+        if totals is not None:
+            sums = np.bincount(cells, totals, n_cells)
+            *rounded, missing_total = [in_digits(total, SUM_DIGITS) for total in sums.tolist()]
+            own = np.array(rounded)
+        return Density(edges, packed(joined[:-1]), own, joined[-1], missing_total, ends)
 
 
 def _range(numbers: list[float]) -> tuple[float, float]:
@@ -457,13 +470,6 @@ def edges_of_targets(targets: np.ndarray) -> np.ndarray:
     """The same of all targets."""
     sample = targets[sampled(0, len(targets), len(targets), RANGE_ROWS)]
     return target_edges_of(float(targets.min()), float(targets.max()), sample)
-
-
-def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Where parts of these lengths start, and where the last ends."""
-    found = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=found[1:])
-    return found
 
 
 def in_digits(number: float, digits: int) -> float:

@@ -5,7 +5,6 @@ Everything that people see of a tree (words, pictures, pages and exports) reads 
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -25,16 +24,14 @@ from shapetree.tree._fitted_forest import FittedForest, fitted_model
 from shapetree.tree._intervals import Sure, UnseenLeaf, sure_of_node, sure_of_share
 from shapetree.tree._plane import Plane, plane_of
 from shapetree.tree._regions import (
-    Arriving,
     Cut,
     PairPlane,
     Region,
     Segment,
     arriving_categories,
-    cuts_of_node,
-    positions_of,
-    segments_of_node,
+    segments_of,
 )
+from shapetree.tree._shape import PairShape, ShapeFunction
 from shapetree.tree._sketch import Density, NodeSketch
 from shapetree.tree._stability import Stability
 
@@ -327,7 +324,7 @@ class ModelView:
     @property
     def n_trees(self) -> int:
         """Number of trees."""
-        return len(self.fitted.trees) if isinstance(self.fitted, FittedForest) else 1
+        return len(self.fitted.trees)
 
     @property
     def n_outputs(self) -> int:
@@ -373,18 +370,20 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
     sketches, steps = fitted.sketches, fitted.summary.steps
     if X is not None:
         sketches, steps = fitted.sketch_rows(X, y)
-    arriving = arriving_categories(tree, features)
+    shapes = [tree.shape(node) for node in range(tree.node_count)]
+    arriving = arriving_categories(tree, shapes, features)
     nodes = tuple(
         _view_node(
             tree,
             node,
+            shape,
             features,
             classes,
             None if sketches is None else sketches[node].in_rows(steps),
             arriving[node],
             fitted.predicts_medians,
         )
-        for node in range(tree.node_count)
+        for node, shape in enumerate(shapes)
     )
     is_weighted = _is_weighted(tree)
     if sketches is None and classes is not None and not is_weighted and not fitted.is_smoothed:
@@ -423,10 +422,11 @@ def _is_weighted(tree: TreeArrays) -> bool:
 def _view_node(
     tree: TreeArrays,
     node: int,
+    shape: ShapeFunction | PairShape | None,
     features: tuple[FeatureInfo, ...],
     classes: tuple[tuple[Any, ...], ...] | None,
     sketch: NodeSketch | None,
-    arriving: Arriving,
+    arriving: list[np.ndarray],
     predicts_medians: bool,
 ) -> NodeView:
     value = tree.value[node]
@@ -437,23 +437,10 @@ def _view_node(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
     used = [features[feature] for feature in tree.features_of(node)]
-    arrives = [
-        arriving[number].tolist() if number in arriving else [True] * len(feature.categories or ())
-        for number, feature in zip(tree.features_of(node), used, strict=True)
-    ]
-    cuts = cuts_of_node(tree, node)
-    regions: tuple[Region, ...] = ()
-    joined: tuple[Region, ...] = ()
-    known: list[dict[Level, float]] = []
-    missing_categories: tuple[tuple[Level, ...], ...] = ()
-    if len(used) == 2:
-        places = positions_of(tree, node, used, arrives)
-        known = [{c: at for c, at in its.items() if not math.isnan(at)} for its in places]
-        missing_categories = tuple(
-            tuple(c for c, at in its.items() if math.isnan(at)) for its in places
-        )
-        plane = PairPlane(tree, node, used, known)
-        regions, joined = plane.regions(), plane.joined_regions()
+    plane = PairPlane(shape, used, arriving) if isinstance(shape, PairShape) else None
+    segments: tuple[Segment, ...] = ()
+    if isinstance(shape, ShapeFunction):
+        segments = segments_of(shape, used[0], arriving[0])
     view = NodeView(
         number=node,
         parent=int(tree.parent[node]) if node else None,
@@ -466,16 +453,16 @@ def _view_node(
         features=tuple(used),
         arriving=tuple(
             tuple(compress(feature.categories or (), its))
-            for feature, its in zip(used, arrives, strict=True)
+            for feature, its in zip(used, arriving, strict=True)
         ),
-        segments=segments_of_node(tree, node, used[0], arrives[0]) if len(used) == 1 else (),
-        regions=regions,
-        joined_regions=joined,
-        cuts=cuts,
-        missing_branch=int(tree.missing_branch[node]) if used else None,
-        missing_categories=missing_categories,
-        saw_missing=bool(tree.saw_missing[node]),
-        children=tuple(tree.children(node)) if used else (),
+        segments=segments,
+        regions=() if plane is None else plane.regions(),
+        joined_regions=() if plane is None else plane.joined_regions(),
+        cuts=() if plane is None else plane.cuts,
+        missing_branch=None if shape is None else shape.missing_branch,
+        missing_categories=() if plane is None else plane.missing,
+        saw_missing=shape is not None and shape.saw_missing,
+        children=tuple(tree.children(node)),
     )
     if sketch is None:
         return view
@@ -489,5 +476,9 @@ def _view_node(
         deviation=sketch.deviation,
         density=sketch.density,
         sures=(sure_of_node(sketch, best, predicts_medians),),
-        plane=(None if sketch.scatter is None else plane_of(used, known, regions, sketch.scatter)),
+        plane=(
+            None
+            if plane is None or sketch.scatter is None
+            else plane_of(used, plane.known, view.regions, sketch.scatter)
+        ),
     )

@@ -126,15 +126,13 @@ def _spreads(view: TreeView) -> np.ndarray:
 def _features(given: Any, parameter: str, view: TreeView, names: Sequence[str]) -> list[int]:
     if given is None:
         return []
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        given = [given]
-    return [_feature(each, parameter, view, names) for each in given]
+    is_list = isinstance(given, Iterable) and not isinstance(given, str)
+    return [_feature(each, parameter, view, names) for each in (given if is_list else [given])]
 
 
 def _feature(given: Any, parameter: str, view: TreeView, names: Sequence[str]) -> int:
     shown = [feature.name for feature in view.features]
-    known = shown if given in shown else names
-    return feature_finder(known, parameter)(given)
+    return feature_finder(shown if given in shown else names, parameter)(given)
 
 
 def _moves(given: Any, view: TreeView, names: Sequence[str]) -> dict[int, str]:

@@ -12,7 +12,7 @@ from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import PREFIX, AlignedParts, Lists, NotAModel, Part
 from shapetree.model_file._format import Frame
 from shapetree.model_file._read_sketches import read_sketches
-from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._arrays import TreeArrays, links_of
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
 
 MAX_BRANCHES = 254
@@ -32,14 +32,12 @@ def read_tree(part: Part, frame: Frame) -> TreeArrays:
     value = _read_values(nodes.member("value"), frame)
     shapes = _read_shapes(nodes, frame)
     n_branches = np.array([0 if shape is None else shape.n_branches for shape in shapes])
-    parent = _read_parents(part, n_branches)
+    links = _read_links(part, n_branches)
+    parent = links["parent"]
     _check_rows(nodes, n_rows, parent)
     try:
         return TreeArrays(
-            parent=parent,
-            depth=_depths(parent),
-            first_child=np.where(n_branches == 0, -1, 1 + np.cumsum(n_branches) - n_branches),
-            n_branches=n_branches,
+            **links,
             **flatten_shapes(shapes),
             n_node_samples=n_rows,
             weighted_n_node_samples=_read_weights(nodes, n_rows),
@@ -61,22 +59,15 @@ def _read_weights(nodes: AlignedParts, n_rows: np.ndarray) -> np.ndarray:
     return weights
 
 
-def _read_parents(part: Part, n_branches: np.ndarray) -> np.ndarray:
-    """The parent of each node, -1 for the root."""
+def _read_links(part: Part, n_branches: np.ndarray) -> dict[str, np.ndarray]:
+    """Parents, children and depths of all nodes, given their branches."""
     total = int(n_branches.sum())
     if 1 + total != len(n_branches):
         part.refuse(f"must be one more than their branches, {total}, got {len(n_branches)}")
-    parent = np.append(-1, np.repeat(np.arange(len(n_branches)), n_branches))
-    if (parent[1:] >= np.arange(1, len(parent))).any():
+    links = links_of(n_branches)
+    if (links["parent"][1:] >= np.arange(1, len(n_branches))).any():
         part.refuse("must come level by level, parents before their children")
-    return parent
-
-
-def _depths(parent: np.ndarray) -> np.ndarray:
-    depths = [0] * len(parent)
-    for node, above in enumerate(parent[1:].tolist(), start=1):
-        depths[node] = depths[above] + 1
-    return np.array(depths)
+    return links
 
 
 def _check_rows(nodes: AlignedParts, n_rows: np.ndarray, parent: np.ndarray) -> None:

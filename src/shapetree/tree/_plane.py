@@ -53,7 +53,7 @@ class Plane:
 
 
 def plane_of(
-    features: list[FeatureInfo],
+    features: Sequence[FeatureInfo],
     known: Sequence[dict[Level, float]],
     regions: tuple[Region, ...],
     scatter: Scatter,
@@ -62,7 +62,7 @@ def plane_of(
 
     Parameters
     ----------
-    features : list of two FeatureInfo
+    features : sequence of two FeatureInfo
     known : sequence of two dicts
         Positions of the categories that have a place in the plane.
     regions : tuple of Region

@@ -370,34 +370,21 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
     sketches, steps = fitted.sketches, fitted.summary.steps
     if X is not None:
         sketches, steps = fitted.sketch_rows(X, y)
-    shapes = [tree.shape(node) for node in range(tree.node_count)]
-    arriving = arriving_categories(tree, shapes, features)
-    nodes = tuple(
-        _view_node(
-            tree,
-            node,
-            shape,
-            features,
-            classes,
-            None if sketches is None else sketches[node].in_rows(steps),
-            arriving[node],
-            fitted.predicts_medians,
-        )
-        for node, shape in enumerate(shapes)
-    )
     is_weighted = _is_weighted(tree)
-    if sketches is None and classes is not None and not is_weighted and not fitted.is_smoothed:
-        # Several targets are not counted, but nothing makes predictions differ from the rows.
-        nodes = tuple(
-            replace(
-                node,
-                row_shares=node.value,
-                sures=tuple(sure_of_share(float(x.max()), node.n_rows) for x in node.value),
-            )
-            for node in nodes
-        )
+    shapes = [tree.shape(node) for node in range(tree.node_count)]
+    nodes = []
+    for node, arriving in enumerate(arriving_categories(tree, shapes, features)):
+        view, known = _view_of_node(tree, node, shapes[node], features, classes, arriving)
+        if sketches is not None:
+            sketch = sketches[node].in_rows(steps)
+            view = _with_rows(view, sketch, known, classes is not None, fitted.predicts_medians)
+        elif classes is not None and not is_weighted and not fitted.is_smoothed:
+            # Several targets are not counted, but nothing makes predictions differ from the rows.
+            sures = tuple(sure_of_share(float(x.max()), view.n_rows) for x in view.value)
+            view = replace(view, row_shares=view.value, sures=sures)
+        nodes.append(view)
     return TreeView(
-        nodes=nodes,
+        nodes=tuple(nodes),
         features=features,
         scales=fitted.summary.scales,
         classes=classes,
@@ -419,16 +406,15 @@ def _is_weighted(tree: TreeArrays) -> bool:
     return not np.allclose(share, tree.n_node_samples / tree.n_node_samples[0], rtol=1e-9, atol=0)
 
 
-def _view_node(
+def _view_of_node(
     tree: TreeArrays,
     node: int,
     shape: ShapeFunction | PairShape | None,
     features: tuple[FeatureInfo, ...],
     classes: tuple[tuple[Any, ...], ...] | None,
-    sketch: NodeSketch | None,
     arriving: list[np.ndarray],
-    predicts_medians: bool,
-) -> NodeView:
+) -> tuple[NodeView, list[dict[Level, float]]]:
+    """A node without its rows, and the positions of the categories of its pair."""
     value = tree.value[node]
     if classes is None:
         prediction = tuple(value[:, 0].tolist())
@@ -464,21 +450,27 @@ def _view_node(
         saw_missing=shape is not None and shape.saw_missing,
         children=tuple(tree.children(node)),
     )
-    if sketch is None:
-        return view
-    best = None if classes is None else int(value[0].argmax())
+    return view, [] if plane is None else plane.known
+
+
+def _with_rows(
+    view: NodeView,
+    sketch: NodeSketch,
+    known: list[dict[Level, float]],
+    has_classes: bool,
+    predicts_medians: bool,
+) -> NodeView:
+    """A node with what a sketch tells of its rows."""
+    best = int(view.value[0].argmax()) if has_classes else None
+    n_rows, scatter = sketch.counts.sum(), sketch.scatter
     return replace(
         view,
-        n_rows=int(sketch.counts.sum()),
+        n_rows=int(n_rows),
         counts=sketch.counts,
-        row_shares=None if classes is None else sketch.counts[None] / max(sketch.counts.sum(), 1),
+        row_shares=sketch.counts[None] / max(n_rows, 1) if has_classes else None,
         mean=sketch.mean,
         deviation=sketch.deviation,
         density=sketch.density,
         sures=(sure_of_node(sketch, best, predicts_medians),),
-        plane=(
-            None
-            if plane is None or sketch.scatter is None
-            else plane_of(used, plane.known, view.regions, sketch.scatter)
-        ),
+        plane=None if scatter is None else plane_of(view.features, known, view.regions, scatter),
     )

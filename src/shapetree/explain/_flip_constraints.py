@@ -18,31 +18,20 @@ UP, DOWN = "up", "down"
 
 @dataclass(frozen=True, eq=False)
 class FlipConstraints:
-    """What a flip may change, and what it should lead to.
+    """What a flip may change, and what it should lead to."""
 
-    Attributes
-    ----------
-    outcomes : array of shape (n_nodes,)
-        What nodes predict: numbers, or numbers that tell different predictions apart.
-    spreads : array of shape (n_nodes,)
-        By how much another prediction must differ from a node's.
-    goal : bool array of shape (n_nodes,), float or None
-        The nodes whose predictions are wanted, or a number that predictions should reach; None if
-        any other prediction will do.
-    frozen : frozenset of int
-        Features that cannot change.
-    moves : mapping from int to str
-        Features that can only go "up" or "down".
-    allows_unseen : bool
-        Whether numbers may leave the range that training has seen, and be fractions where all
-        numbers in training were whole.
-    """
-
+    # What nodes predict: numbers, or numbers that tell different predictions apart. Shape
+    # (n_nodes,).
     outcomes: np.ndarray
+    # By how much another prediction must differ from a node's. Shape (n_nodes,).
     spreads: np.ndarray
+    # The nodes whose predictions are wanted, or a number that predictions should reach; None if any
+    # other prediction will do. Shape (n_nodes,).
     goal: np.ndarray | float | None
-    frozen: frozenset[int]
-    moves: Mapping[int, str]
+    frozen: frozenset[int]  # features that cannot change
+    moves: Mapping[int, str]  # features that can only go "up" or "down"
+    # Whether numbers may leave the range that training has seen, and be fractions where all numbers
+    # in training were whole.
     allows_unseen: bool = False
 
     def may_change(self, feature: int) -> bool:

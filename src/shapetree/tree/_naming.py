@@ -19,23 +19,12 @@ from shapetree.data._table import FeatureInfo
 
 @dataclass(frozen=True)
 class Names:
-    """Names to show; None where those of the training data will do.
+    """Names to show; None where those of the training data will do."""
 
-    Attributes
-    ----------
-    features : tuple of str or None
-        One for each feature.
-    classes : tuple of tuples of str or None
-        One for each class of each output.
-    targets : tuple of str or None
-        One for each output.
-    units : mapping from str to str
-        Units of features and targets, by their names.
-    """
-
-    features: tuple[str, ...] | None = None
-    classes: tuple[tuple[str, ...], ...] | None = None
-    targets: tuple[str, ...] | None = None
+    features: tuple[str, ...] | None = None  # one for each feature
+    classes: tuple[tuple[str, ...], ...] | None = None  # one for each class of each output
+    targets: tuple[str, ...] | None = None  # one for each output
+    # Units of features and targets, by their names.
     units: Mapping[str, str] = field(default_factory=dict)
 
     def name_features(
@@ -70,23 +59,12 @@ class Names:
 
 @dataclass(frozen=True)
 class KnownNames:
-    """What a fitted model was fitted to, as far as names refer to it.
+    """What a fitted model was fitted to, as far as names refer to it."""
 
-    Attributes
-    ----------
-    features : list of str
-        Names of the features in training.
-    classes : sequence of arrays or None
-        Class labels of each output; None for numbers.
-    n_outputs : int
-    kind : str
-        "the tree" or "the forest", for error messages.
-    """
-
-    features: Sequence[str]
-    classes: Sequence[np.ndarray] | None
+    features: Sequence[str]  # names of the features in training
+    classes: Sequence[np.ndarray] | None  # class labels of each output; None for numbers
     n_outputs: int
-    kind: str
+    kind: str  # "the tree" or "the forest", for error messages
 
 
 def read_names(

@@ -30,26 +30,16 @@ class PlaneAxis:
 
 @dataclass(frozen=True)
 class Plane:
-    """What to draw of a pair's plane, in the units of its axes.
-
-    Attributes
-    ----------
-    axes : tuple of two PlaneAxis
-    polygons : tuple of tuples of points
-        Corners of each of the node's regions, within the axes' ranges; none if it lies outside.
-    points : array of shape (n_points, 2)
-        Some of the node's rows.
-    targets : array of shape (n_points,)
-        Their classes' numbers or their targets.
-    n_missing : int
-        Rows that lack either feature.
-    """
+    """What to draw of a pair's plane, in the units of its axes."""
 
     axes: tuple[PlaneAxis, PlaneAxis]
+    # Corners of each of the node's regions, within the axes' ranges; none if it lies outside.
     polygons: tuple[tuple[tuple[float, float], ...], ...]
+    # Some of the node's rows. Shape (n_points, 2).
     points: np.ndarray
+    # Their classes' numbers or their targets. Shape (n_points,).
     targets: np.ndarray
-    n_missing: int
+    n_missing: int  # rows that lack either feature
 
 
 def plane_of(

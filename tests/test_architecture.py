@@ -63,7 +63,15 @@ LAYERS = {
             "_words",
         ),
     ],
-    "model_file": ["_format", "_check", "_write", "_read_sketches", "_read_nodes", "_read"],
+    "model_file": [
+        "_check",
+        "_kinds",
+        "_format",
+        "_write",
+        "_read_sketches",
+        "_read_nodes",
+        "_read",
+    ],
     "grow": [
         *(
             "_splits",
@@ -102,9 +110,9 @@ LAYERS = {
             "_local_backend",
             "_folds",
             "_growth",
-            "_learning",
             "_resamples",
             "_teaching",
+            "_learning",
         ),
         *("_single_leaf", "_identifiers", "_cross_validation", "_fit", "_measure_stability"),
     ],

@@ -55,10 +55,10 @@ cdef class Room:
         while (<size_t> 1 << self.power) < size:
             self.power += 1
         self.size = <size_t> 1 << self.power
-        if unused[self.power]:
+        try:
             self.memory = <void*> <size_t> unused[self.power].pop()
             n_unused -= self.size
-        else:
+        except IndexError:  # asked for as it comes: another thread might take the last
             self.memory = malloc(self.size)
         if self.memory == NULL:
             raise MemoryError("no memory for a histogram")

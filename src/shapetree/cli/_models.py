@@ -138,13 +138,10 @@ def show_scores(scores: list[ModelScore], where: str, console: Console) -> None:
     fit = "" if scores[0].seconds is None else "fit"
     titles = [*(TITLES[name] for name in scores[0].scores), "leaves", "depth", fit]
     headings = [Heading(title, justify="right", no_wrap=True) for title in titles]
-    decimals = _decimals(scores[0].scores.get("mean_absolute_error", 1.0))
+    # Decimals that show four digits of an error.
+    error = scores[0].scores.get("mean_absolute_error", 1.0)
+    decimals = 0 if error <= 0 else min(max(3 - math.floor(math.log10(error)), 0), 12)
     console.table([Heading(""), *headings], [_cells(score, decimals) for score in scores])
-
-
-def _decimals(error: float) -> int:
-    """Decimals that show four digits of an error."""
-    return 0 if error <= 0 else min(max(3 - math.floor(math.log10(error)), 0), 12)
 
 
 def _cells(score: ModelScore, decimals: int) -> list[str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from distributed import CancelledError, Client, Future, TimeoutError, default_client, wait
+from distributed import CancelledError, Client, Future, TimeoutError, default_client
 from distributed.comm.core import CommClosedError
 
 from shapetree.dask._task_values import PartsChange, TaskValue, value_of
@@ -176,11 +176,9 @@ class Cluster:
 
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
         """Wait until tasks have ended; warn if there are no workers."""
-        while futures:
-            try:
-                with self._client.as_current():
-                    wait(futures, timeout=PATIENCE)
-            except TimeoutError:
+        for future in futures:
+            # Asking the loop of the client costs time, and when one has ended, most others have.
+            while not (future.done() or self._has_ended(future)):
                 if not self._client.nthreads():
                     warnings.warn(
                         "the Dask cluster has no workers: the fit waits until one comes, or until "
@@ -189,8 +187,14 @@ class Cluster:
                         RuntimeWarning,
                         stacklevel=2,
                     )
-            else:
-                return
+
+    def _has_ended(self, future: Future[Any]) -> bool:
+        """Whether a task ends before patience does."""
+        try:
+            future.exception(timeout=PATIENCE)
+        except TimeoutError:
+            return False
+        return True
 
     def _note(self, futures: Sequence[Future[Any]]) -> list[Future[Any]]:
         with self._lock:

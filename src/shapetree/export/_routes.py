@@ -46,35 +46,19 @@ def remark(model: ModelView, has_dates: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """What rows have to satisfy: no feature of the node is missing, and one of the ways holds.
-
-    Attributes
-    ----------
-    node : NodeView
-    ways : tuple of tuples of Bound
-    is_negated : bool
-        Rows must not satisfy all this; then missing values pass.
-    """
+    """What rows have to satisfy: no feature of the node is missing, and one of the ways holds."""
 
     node: NodeView
     ways: tuple[Way, ...]
-    is_negated: bool = False
+    is_negated: bool = False  # rows must not satisfy all this; then missing values pass
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A tree as checks, to be made one after the other until one of them holds.
+    """A tree as checks, to be made one after the other until one of them holds."""
 
-    Attributes
-    ----------
-    steps : tuple of pairs of Check and Plan
-        What to go on with if the check holds.
-    otherwise : str
-        The outcome if none of them does.
-    """
-
-    steps: tuple[tuple[Check, Plan], ...]
-    otherwise: str
+    steps: tuple[tuple[Check, Plan], ...]  # what to go on with if the check holds
+    otherwise: str  # the outcome if none of them does
 
 
 def plan_for(view: TreeView, outcome: Callable[[NodeView], str]) -> Plan:

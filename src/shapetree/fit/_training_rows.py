@@ -19,7 +19,7 @@ from shapetree.data._sums import Numbers, find_evidence, local_numbers, weights_
 from shapetree.data._table import Table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.data._values import values_of
-from shapetree.fit._parameters import Parameters
+from shapetree.fit._parameters import Parameters, read_pairs
 from shapetree.fit._row_hashes import TargetCodes
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._row_holder import HeldRows
@@ -230,18 +230,29 @@ class BinnedRows:
     ----------
     rows : TrainingRows
     binned : BinnedTable
+    pairs : PairOptions
+        Pairs that may interact.
     coarse : BinnedTable or None
         Bins that pairs are screened with, if they are others.
+    groups : int array of shape (n_rows,) or None
+        Rows of a group are held out together.
     """
 
     rows: TrainingRows
     binned: BinnedTable
-    coarse: BinnedTable | None
+    pairs: PairOptions
+    coarse: BinnedTable | None = None
+    groups: np.ndarray | None = None
 
     def take(self, kept: np.ndarray) -> BinnedRows:
         """Rows that a boolean mask marks, or those of some numbers, in their order."""
-        coarse = None if self.coarse is None else self.coarse.take(kept)
-        return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
+        return replace(
+            self,
+            rows=self.rows.take(kept),
+            binned=self.binned.take(kept),
+            coarse=None if self.coarse is None else self.coarse.take(kept),
+            groups=None if self.groups is None else self.groups[kept],
+        )
 
     @property
     def backend(self) -> Backend:
@@ -440,12 +451,15 @@ def check_ends(least: np.ndarray, greatest: np.ndarray, objective: str) -> None:
         )
 
 
-def bin_rows(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
+def bin_rows(
+    rows: TrainingRows, parameters: Parameters, groups: np.ndarray | None = None
+) -> BinnedRows:
+    pairs = read_pairs(rows.table, parameters)
     binned = rows.backend.bin(rows, parameters.max_bins, parameters.n_threads)
     coarse = coarse_bins_of(rows, binned, parameters, pairs)
     # Splits on pairs read values.
     table = rows.table.with_values(pairs.pairs.features() if len(pairs.pairs) else [])
-    return BinnedRows(replace(rows, table=table), binned, coarse)
+    return BinnedRows(replace(rows, table=table), binned, pairs, coarse, groups)
 
 
 def coarse_bins_of(

@@ -25,20 +25,11 @@ CONTINUOUS = 64
 
 @dataclass(frozen=True)
 class Palette:
-    """All colours of a picture.
-
-    Attributes
-    ----------
-    branches : tuple of Colour
-    classes : tuple of Colour
-        Colour of every class; none for numbers.
-    shade : function from a share in [0, 1] to a Colour
-        For numbers, from the least to the greatest.
-    """
+    """All colours of a picture."""
 
     branches: tuple[Colour, ...]
-    classes: tuple[Colour, ...]
-    shade: Callable[[float], Colour]
+    classes: tuple[Colour, ...]  # none for numbers
+    shade: Callable[[float], Colour]  # of numbers: from a share, 0 for the least and 1 at most
 
 
 def palette_for(

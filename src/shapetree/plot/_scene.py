@@ -81,32 +81,16 @@ LARGE = Style(
 
 @dataclass(frozen=True)
 class Scene:
-    """A tree, how it is shown, and a row to be marked.
-
-    Attributes
-    ----------
-    view : TreeView
-    root : NodeView
-        The node that the picture starts from.
-    children : dict of tuples
-        Children of every node that is drawn with its children.
-    palette : Palette
-    style : Style
-    row : MarkedRow or None
-    scale : str
-        Of the axes of ordered features; see `scale_of`.
-    swap : bool
-        Whether the axes of pairs are swapped.
-    """
+    """A tree, how it is shown, and a row to be marked."""
 
     view: TreeView
-    root: NodeView
-    children: dict[int, tuple[int, ...]]
+    root: NodeView  # the node that the picture starts from
+    children: dict[int, tuple[int, ...]]  # of every node that is drawn with its children
     palette: Palette
     style: Style
     row: MarkedRow | None
-    scale: str
-    swap: bool
+    scale: str  # of the axes of ordered features; see `scale_of`
+    swap: bool  # whether the axes of pairs are swapped
 
     def is_off_path(self, node: NodeView) -> bool:
         """Whether a row is marked that does not pass the node."""

@@ -58,8 +58,6 @@ class PairRefitter:
 
     Parameters
     ----------
-    frame : PairFrame
-    options : CandidateOptions
     copies : CopiesOptions, optional
         How the paper's step is made.
     """
@@ -102,7 +100,6 @@ class PairRefitter:
         ----------
         number : int
             Of the node.
-        care : CareSet
         price : float
             Loss that a penalty of 1 is worth.
         region_price : float
@@ -193,9 +190,6 @@ def assigned(
     ----------
     losses : array
         See `CareSet.region_losses`.
-    shape : PairShape
-    region_price : float
-    max_regions : int
     """
     costs = losses.tolist()
     low, high = shape.cut_low.tolist(), shape.cut_high.tolist()

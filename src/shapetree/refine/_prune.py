@@ -63,7 +63,6 @@ def prune_by_cost(tree: TreeArrays, ccp_alpha: float) -> TreeArrays:
 
     Parameters
     ----------
-    tree : TreeArrays
     ccp_alpha : float
         Price of a leaf, in units of the tree's impurity. As in scikit-learn, 0 leaves the tree as
         it is, even where a split gains nothing.
@@ -81,7 +80,6 @@ def prune_nodes(tree: TreeArrays, nodes: Iterable[int]) -> TreeArrays:
 
     Parameters
     ----------
-    tree : TreeArrays
     nodes : iterable of int
         Indices of nodes. Leaves stay as they are, and so do nodes below others of the list, which
         are gone with these.
@@ -166,7 +164,6 @@ def simplify(
 
     Parameters
     ----------
-    tree : TreeArrays
     impurity_of : callable or None
         Impurity of a leaf with given shares of the classes; None for numbers, where a
         joined leaf has the mean of its parts' impurities.

@@ -269,8 +269,9 @@ class Cells:
     # Of each node that splits on a single feature; -1 for all others. Shape (n_nodes,).
     feature: np.ndarray
     spans: dict[int, Spans]  # by feature, of those that are ordered
-    # By node, where its segments meet; only of nodes that split on an ordered feature.
-    thresholds: dict[int, np.ndarray]
+    # Where the segments of nodes end, as in `TreeArrays`.
+    piece_start: np.ndarray
+    piece_upper: np.ndarray
     # The cell of each bin of a feature, from its start on: a span or a category.
     bin_start: np.ndarray
     of_bin: np.ndarray
@@ -340,7 +341,8 @@ class TreeSketches(Sequence[NodeSketch]):
         cells = np.arange(len(counts))
         if spans is not None:
             n_rows = counts[:-1].sum(axis=1)
-            edges = axis_of(spans, n_rows, self.cells.thresholds[node])
+            pieces = slice(*self.cells.piece_start[node : node + 2].tolist())
+            edges = axis_of(spans, n_rows, self.cells.piece_upper[pieces][:-1])
             cells = np.append(cell_of_spans(spans, edges), len(edges) - 1)
             held = np.flatnonzero(n_rows)
             ends = (float(spans.low[held[0]]), float(spans.high[held[-1]])) if len(held) else None

@@ -467,28 +467,27 @@ def _cells_of(
     used = np.unique(feature[feature >= 0]).tolist()
     n_splits = max(1, int(np.count_nonzero(feature >= 0)))
     at_most = min(max(MAX_COUNTS // (n_splits * n_classes), MIN_SPANS), MAX_SPANS)
-    spans, thresholds = dict[int, Spans](), dict[int, np.ndarray]()
-    of_bin = [np.empty(0, dtype=np.int32)]
+    spans, of_bin = dict[int, Spans](), [np.empty(0, dtype=np.int32)]
     n_bins, n_cells = np.zeros((2, len(features) + 1), dtype=np.int64)
     for number in used:
         bins, info = binned.features[number], features[number]
         if info.is_categorical:
             cells = np.arange(bins.n_bins + 1, dtype=np.int32)
         else:
-            nodes = np.flatnonzero(feature == number).tolist()
-            own = {node: tree.piece_upper[tree.pieces(node)][:-1] for node in nodes}
             low, high = finite(ranges[number]).tolist()
             its, cells = spans_of_bins(bins, (low, high), info.is_whole)
             if bins.n_bins > at_most:
-                its, cells = joined_spans(its, np.concatenate(list(own.values())), at_most)
+                nodes = np.flatnonzero(feature == number).tolist()
+                thresholds = [tree.piece_upper[tree.pieces(node)][:-1] for node in nodes]
+                its, cells = joined_spans(its, np.concatenate(thresholds), at_most)
             spans[number] = its
-            thresholds |= own
         n_bins[number], n_cells[number] = len(cells), int(cells[-1]) + 1
         of_bin.append(cells)
     return Cells(
         feature,
         spans,
-        thresholds,
+        tree.piece_start,
+        tree.piece_upper,
         bin_start=starts(n_bins[:-1]),
         of_bin=np.concatenate(of_bin),
         start=starts(n_cells[feature]),  # that of no feature, -1, is 0

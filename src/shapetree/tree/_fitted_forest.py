@@ -24,23 +24,13 @@ from shapetree.tree._predictor import ROWS_TOGETHER, leaves_of
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedForest(FittedModel):
-    """The trees of a forest, and what is known about the data they were fitted on.
-
-    Attributes
-    ----------
-    seed : int
-        By which rows and features were drawn.
-    contents : int
-        A number that is the same for the same training rows.
-    oob_score : float or None
-        Score of out-of-bag predictions, if it was asked for.
-    """
+    """The trees of a forest, and what is known about the data they were fitted on."""
 
     kind: ClassVar[str] = "the forest"
 
-    seed: int
-    contents: int
-    oob_score: float | None = None
+    seed: int  # by which rows and features were drawn
+    contents: int  # a number that is the same for the same training rows
+    oob_score: float | None = None  # score of out-of-bag predictions, if it was asked for
 
     def fitted_tree(self, number: int) -> FittedTree:
         """One of the trees for itself, without sketches."""

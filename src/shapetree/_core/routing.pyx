@@ -28,7 +28,7 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport fabs, signbit
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from shapetree._core.columns cimport (
     UINT8, UINT16, UINT32, Column, Columns, bin_t, projection, side_at,

@@ -843,8 +843,6 @@ def test_routed_rows(data, seed):
     survives(routed.leaf_totals, **nearly(data.draw, leaves=nodes, **of_nodes))
     survives(routed.piece_counts, **nearly(data.draw, nodes=nodes, n_threads=n_threads))
     survives(routed.pieces_below, **nearly(data.draw, node=0, weights=rng.random(6)))
-    split = 0, np.array([0, 1, 2, 200], dtype=np.uint8)
-    survives(routed.branch_counts, **nearly(data.draw, node=0, split_at=split, n_branches=3))
     level = nearly(data.draw, nodes=np.unique(nodes), **of_nodes)
     found = survives(routed.branch_losses, **level)
     if found is None:

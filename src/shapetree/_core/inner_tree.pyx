@@ -393,6 +393,10 @@ cdef int optimal_intervals(
 ) noexcept nogil:
     """The partition into intervals with the least impurity plus `least_gain` for each interval.
 
+    With m intervals of the first j blocks,
+
+        least[m, j] = min over i < j of least[m - 1, i] + impurity of blocks i .. j - 1 + least_gain
+
     There are at most `max_leaves`; returns how many.
     """
     cdef:

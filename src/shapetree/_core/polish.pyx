@@ -410,6 +410,10 @@ cdef bint polish_segments(
     Each round takes the branches' supergradients as the price of every statistic, then solves
     for the cheapest assignment of the cells at these prices. Neither step can raise the objective.
 
+        cells    s0 s1 s2 s3 s4 s5      cost of cell i in branch b: dot(s[i], prices[b])
+        branch   0  0  1  0  2  2       the cheapest path may leave out the sliver at 2:
+        trial    0  0  0  0  2  2       two segments less, each of which costs a penalty
+
     `objective` receives its value, `sums` (k x n_stats) is scratch memory. A shape function that
     is known to be `settled` (or NULL) is not polished further.
     """

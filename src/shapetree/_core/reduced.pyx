@@ -242,8 +242,7 @@ cdef double least_cost(const Problem* problem, double bound, int n_known) noexce
 cdef double solve_feature(
     const Problem* problem, double bound, Arena* arena, branch_t* branch_of_cell
 ) noexcept nogil:
-    """What the feature's cheapest shape function costs beyond branch 0; infinite if not less than the
-    bound.
+    """What the cheapest shape function costs beyond branch 0; infinite if not less than the bound.
 
     Cells get their branches, unless there is no room for these (NULL).
     """

@@ -353,11 +353,9 @@ class LocalRefinedRows:
         """Rows, weights and pieces of nodes if a node's rows were sent down now."""
         return self._routed.pieces_below(node, self._goal.weights, self._goal.counts)
 
-    def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
+    def branch_counts(self, node: int, split: Split) -> np.ndarray:
         """Rows of a node in each branch under another split."""
-        if isinstance(split, PairSplit):
-            return self._routed.branch_counts(node, self.cuts_of(split), n_branches)
-        return self._routed.branch_counts(node, (split.feature, split.branch_of_bin), n_branches)
+        return self.rows.at(node).branch_counts(split)
 
     # Leaves
 

@@ -177,12 +177,7 @@ class Refiner:
 
     def _branch_counts(self, problem: ReducedProblem, split: Split) -> Inquiry[list[int]]:
         """Rows of a node in each branch under another split."""
-        of = partial(
-            LocalRefinedRows.branch_counts,
-            node=problem.number,
-            split=split,
-            n_branches=problem.n_branches,
-        )
+        of = partial(LocalRefinedRows.branch_counts, node=problem.number, split=split)
         return np.asarray((yield Question(of, add))).tolist()
 
     def _best_of_one_feature(self, problems: ReducedProblems) -> dict[int, Solution]:

@@ -15,18 +15,10 @@ from shapetree.data._table import Table, TablePart
 
 
 class FeatureValues(NamedTuple):
-    """Values of some features in a part of the rows.
+    """Values of some features in a part of the rows: their ends, NaN if all are missing.
 
-    Attributes
-    ----------
-    least, greatest : arrays of shape (n_features,)
-        NaN if all are missing.
-    rows : int64 array of shape (n_sampled,)
-        Numbers of rows that belong to a sample of all.
-    sample : array of shape (n_features, n_sampled)
-        Their values.
-    counts : array of shape (n_sampled,)
-        How many rows each of them counts as.
+    Of rows that belong to a sample of all, their numbers, values of shape (n_features, n_rows), and
+    how many rows each of them counts as.
     """
 
     least: np.ndarray

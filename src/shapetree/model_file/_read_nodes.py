@@ -241,7 +241,7 @@ def _check_cuts(part: Part, cuts: dict[str, np.ndarray], infos: list[FeatureInfo
 
 
 def _check_positions(part: Part, positions: np.ndarray, info: FeatureInfo) -> np.ndarray:
-    part.alone().have_lengths(np.array([len(positions)]), len(info.categories or ()))
+    part.has_length(len(info.categories or ()))
     if info.categories is not None and np.isnan(positions).all():
         part.refuse("must have a number for some category")
     return positions

@@ -16,7 +16,7 @@ from shapetree.data._batches import Batches
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._names import check_columns
 from shapetree.data._open import OpenTable, open_rows
-from shapetree.data._parts import encode_features, errors_prefixed_by, select
+from shapetree.data._parts import encode_features, errors_prefixed_by
 from shapetree.data._shares import ClassShares
 from shapetree.data._table import FeatureInfo, Table, encode_table
 from shapetree.tree._arrays import TreeArrays
@@ -155,7 +155,8 @@ class FittedModel:
         for part, data in batches.tables(list(read), beside):
             with errors_prefixed_by(part), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                some = select(nw.from_native(data, eager_only=True), names) if names else data
+                frame = nw.from_native(data, eager_only=True)
+                some = frame.select(list(names)).to_native() if names else data
                 encoded = encode_features(some, wanted) if names else None
             columns: list[np.ndarray | None] = [None] * len(self.features)
             for j, column in zip(used, encoded.columns if encoded else (), strict=True):

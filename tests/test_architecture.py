@@ -99,8 +99,15 @@ LAYERS = {
         ),
     ],
     "drawing": ["_palette", "_ticks", "_date_ticks", "_scales", "_outlines", "_plane_map"],
-    "plot": None,
-    "export": None,
+    "plot": [
+        *("_text_width", "_layout", "_colours", "_canvas", "_picture", "_path", "_row", "_scene"),
+        *("_card", "_strip_card", "_ordered_card", "_category_card", "_pair_card", "_leaves"),
+        *("_legend", "_node", "_tree"),
+    ],
+    "export": [
+        *("_routes", "_python", "_dialects", "_forks", "_sql_writer", "_lists", "_sql", "_onnx"),
+        *("_shapes", "_js", "_page_words", "_html", "_text", "_dot"),
+    ],
     "fit": [
         *(
             "_scores",

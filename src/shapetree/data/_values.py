@@ -29,9 +29,12 @@ class FeatureValues(NamedTuple):
 
     def scales(self) -> np.ndarray:
         """Standard deviations; 1 where nothing can be divided by them."""
-        # Sums of doubles depend on their order.
-        order = np.argsort(self.rows)
-        found = deviations(np.take(self.sample, order, axis=1), self.counts[order])
+        sample, counts = self.sample, self.counts
+        if (self.rows[1:] < self.rows[:-1]).any():
+            # Parts come in any order, and sums of doubles depend on it.
+            order = np.argsort(self.rows)
+            sample, counts = np.take(sample, order, axis=1), counts[order]
+        found = deviations(sample, counts)
         return np.where((found > 0) & (found < np.inf), found, 1.0)
 
 

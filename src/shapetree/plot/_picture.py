@@ -165,8 +165,11 @@ class Picture:
         return f'<div style="overflow-x: auto">{drawing[drawing.index("<svg") :]}</div>'
 
 
-def check_axes(ax: Any) -> None:
-    """Refuse axes that a picture cannot be drawn on."""
+def check_picture(ax: Any, title: Any) -> None:
+    """Refuse to draw without matplotlib, on axes that cannot be drawn on, or with no real title."""
+    import_matplotlib()
+    if not (title is None or isinstance(title, str)):
+        raise TypeError(f"title must be None or a string, got {title!r}")
     if ax is None:
         return
     from matplotlib.axes import Axes
@@ -180,12 +183,6 @@ def check_axes(ax: Any) -> None:
         raise ValueError(f"ax has the projection {ax.name!r}; a tree needs plain axes")
     if ax.get_figure() is None or not _is_shown(ax):
         raise ValueError("ax was removed from its figure; make a new one")
-
-
-def check_title(title: Any) -> None:
-    """Refuse what is no title."""
-    if not (title is None or isinstance(title, str)):
-        raise TypeError(f"title must be None or a string, got {title!r}")
 
 
 def import_matplotlib() -> None:

@@ -154,18 +154,6 @@ class Questions:
         return list(parts.ask(self, self.join, self.finish))
 
 
-def run_inquiry(inquiry: Inquiry[Result], part: Any) -> Result:
-    """The result of an inquiry that asks a single part, which is here."""
-    answer = None
-    while True:
-        try:
-            of, _, finish = inquiry.send(answer)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        answer = of(part) if finish is None else finish(of(part))
-
-
 def run_inquiries(
     inquiries: Sequence[Inquiry[Result]], parts: Parts, n_at_once: int
 ) -> list[Result]:

@@ -48,7 +48,7 @@ cdef enum:
     MIN_SORTED = 2048    # rows of a leaf that are worth sorting
     MIN_AT_ONCE = 128    # rows of a node that are worth summing by two features at once
 
-# --- what a row loses in a leaf --------------------------------------------------------------------
+# --- what a row loses in a leaf -------------------------------------------------------------------
 
 ctypedef struct RowTargets:
     # What the losses of rows are made of.
@@ -328,7 +328,7 @@ cdef int gather_cells(
     return n_cells
 
 
-# --- steps of rows down a tree over bins --------------------------------------------------------------
+# --- steps of rows down a tree over bins ---------------------------------------------------------
 
 ctypedef struct Step:
     # A node that rows pass. A leaf sends every row to itself, so that all rows take as many steps.
@@ -413,7 +413,7 @@ cdef inline int n_regions(const Cuts* cuts) noexcept nogil:
     return n
 
 
-# --- the tree and its rows ------------------------------------------------------------------------------
+# --- the tree and its rows -----------------------------------------------------------------------
 
 ctypedef struct LossBlock:
     # Rows of a node that one thread compares; those that care stand at the start of the block.

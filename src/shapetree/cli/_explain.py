@@ -28,7 +28,7 @@ from shapetree.cli._models import (
     typed_row,
     used_features,
 )
-from shapetree.cli._reading import FileTable, read_file
+from shapetree.cli._reading import read_file
 from shapetree.explain import Explanation
 from shapetree.tree._fitted import FittedTree, fitted_tree
 
@@ -105,7 +105,10 @@ def explain(
     if data is not None:
         table = read_file(data, encoding, separator, text_columns(fitted))
         if row is not None:
-            table = _only_row(table, row)
+            n_rows = table.rows.num_rows
+            if row > n_rows:
+                raise Problem(f"{data} has {n_rows:,} rows, so there is no row {row:,}")
+            table = replace(table, rows=table.rows.slice(row - 1, 1))
     if table is None or changes:
         absent = [each.name for each in used_features(fitted) if each.name not in changes]
         if table is None and absent:
@@ -153,13 +156,6 @@ def _target_in(text: str, fitted: FittedTree) -> Any:
     if len(ends) > 2 or ends == [None]:
         raise Misuse(f"--target must be a number or a range such as 10:20, got {text!r}")
     return ends[0] if len(ends) == 1 else tuple(ends)
-
-
-def _only_row(table: FileTable, row: int) -> FileTable:
-    n_rows = table.rows.num_rows
-    if row > n_rows:
-        raise Problem(f"{table.path} has {n_rows:,} rows, so there is no row {row:,}")
-    return replace(table, rows=table.rows.slice(row - 1, 1))
 
 
 def _record(explanation: Explanation) -> dict[str, Any]:

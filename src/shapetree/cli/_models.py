@@ -32,7 +32,6 @@ from shapetree.data._columns import Level, level_codes
 from shapetree.data._stored import read_labels
 from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
-from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import scores_of
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._fitted_forest import FittedForest
@@ -79,11 +78,6 @@ def size_of(model: Any) -> tuple[int, int]:
     return sum(int(tree.get_n_leaves()) for tree in trees), max(
         int(tree.get_depth()) for tree in trees
     )
-
-
-def trees_of(fitted: Fitted) -> Sequence[TreeArrays]:
-    """The only tree of a model, or all of a forest."""
-    return fitted.trees if isinstance(fitted, FittedForest) else [fitted.tree]
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -144,13 +138,10 @@ def show_scores(scores: list[ModelScore], where: str, console: Console) -> None:
     fit = "" if scores[0].seconds is None else "fit"
     titles = [*(TITLES[name] for name in scores[0].scores), "leaves", "depth", fit]
     headings = [Heading(title, justify="right", no_wrap=True) for title in titles]
-    decimals = _decimals(scores[0].scores.get("mean_absolute_error", 1.0))
+    # Decimals that show four digits of an error.
+    error = scores[0].scores.get("mean_absolute_error", 1.0)
+    decimals = 0 if error <= 0 else min(max(3 - math.floor(math.log10(error)), 0), 12)
     console.table([Heading(""), *headings], [_cells(score, decimals) for score in scores])
-
-
-def _decimals(error: float) -> int:
-    """Decimals that show four digits of an error."""
-    return 0 if error <= 0 else min(max(3 - math.floor(math.log10(error)), 0), 12)
 
 
 def _cells(score: ModelScore, decimals: int) -> list[str]:

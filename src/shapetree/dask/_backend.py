@@ -131,7 +131,7 @@ class DaskBackend:
             encoded = encoded.each(with_weight, factors=factors)
         table = DaskTable(
             found.n_rows, found.features, [None] * len(found.features), look.has_names,
-            encoded=encoded, lengths=np.array(look.lengths), has_classes=has_classes,
+            encoded=encoded, lengths=np.array(look.lengths),
         )  # fmt: skip
         nothing = np.empty((0, n_outputs), dtype=np.int32 if has_classes else np.float64)
         rows = DaskTrainingRows(table, nothing, found.classes, None, backend=self)

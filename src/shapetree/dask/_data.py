@@ -11,6 +11,7 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree.dask._cluster import ClusterParts
+from shapetree.dask._lazy import with_whole_rows
 from shapetree.dask._tasks import (
     KeptRows,
     Weighing,
@@ -33,7 +34,9 @@ from shapetree.fit._training_rows import TrainingRows
 def parts_of(collection: Any, name: str) -> list[Any]:
     """The parts of a Dask collection, delayed."""
     if hasattr(collection, "chunks"):
-        return _blocks_of(collection, name)
+        if collection.ndim not in (1, 2):
+            raise ValueError(f"{name} has {collection.ndim} dimensions; give a table, or a column")
+        return list(with_whole_rows(collection).to_delayed().ravel())
     # Only columns that are needed are read. All that Dask would do beyond that joins partitions of
     # few columns, and those of y are fewer than those of X.
     return list(collection.simplify().to_delayed(optimize_graph=False))
@@ -48,14 +51,6 @@ def n_parts_of(collection: Any, name: str) -> int:
         )
     n_parts = collection.npartitions
     return len(collection.chunks[0]) if hasattr(collection, "chunks") else int(n_parts)
-
-
-def _blocks_of(array: Any, name: str) -> list[Any]:
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} has {array.ndim} dimensions; give a table, or a column")
-    if array.ndim == 2 and len(array.chunks[1]) > 1:
-        array = array.rechunk({1: -1})
-    return list(array.to_delayed().ravel())
 
 
 def delayed_parts(X: Any, y: Any, weights: Any) -> list[list[Any]]:
@@ -115,14 +110,12 @@ class DaskTable(Table):
         How rows are weighed.
     kept : boolean array or None
         Which rows of the parts are the table's; None for all.
-    has_classes : bool
     needed : tuple of int
         Features whose own values splits read.
     """
 
     encoded: ClusterParts = field(kw_only=True)
     lengths: np.ndarray = field(kw_only=True)
-    has_classes: bool = field(kw_only=True)
     weighing: Weighing | None = None
     kept: np.ndarray | None = None
     needed: tuple[int, ...] = ()
@@ -145,7 +138,7 @@ class DaskTable(Table):
         values = partial(part_of_table, weighing=weighing, needed=tuple(needed))
         return self.encoded.map(values, self.kept_rows)
 
-    def with_values(self, needed: Any) -> DaskTable:
+    def with_values(self, needed: Any, what: str = "") -> DaskTable:
         """The table, of which splits will read the values of some features."""
         return replace(self, needed=tuple(needed))
 

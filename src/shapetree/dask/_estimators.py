@@ -91,8 +91,10 @@ class WithClient(Model):
         if not is_lazy(X):
             return float(self.to_local().score(X, y, sample_weight))
         predicted, y, *weights = self._gathered(self.predict, X, y, sample_weight)
-        y = np.asarray(y).reshape(np.shape(predicted))
-        scores = scores_of(y, np.asarray(predicted), is_classifier(self), *weights)
+        # Sums of the same numbers may differ in the last digit if these are stored differently.
+        predicted = np.ascontiguousarray(predicted)
+        y = np.ascontiguousarray(y).reshape(predicted.shape)
+        scores = scores_of(y, predicted, is_classifier(self), *weights)
         return next(iter(scores.values()))
 
     def _gathered(self, method: Any, X: Any, y: Any, sample_weight: Any) -> list[Any]:

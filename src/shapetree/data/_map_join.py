@@ -171,13 +171,7 @@ def run_inquiries(
 ) -> list[Result]:
     """Results of inquiries, which do not depend on each other.
 
-    Parameters
-    ----------
-    inquiries : sequence of generators
-    parts : Parts
-        What is asked.
-    n_at_once : int
-        Inquiries that go on in turns: the questions that they yield in a turn are asked as one.
+    So many at once go on in turns: the questions that they yield in a turn are asked as one.
     """
     results: list[Result] = []
     for first in range(0, len(inquiries), n_at_once):

@@ -8,8 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from shapetree.data._columns import GREATEST, Level
-from shapetree.data._missing import is_missing
+from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._moments import DATES, seconds_of
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._regions import Bound, Region, Segment
@@ -165,3 +167,11 @@ def known_value(value: Any, feature: FeatureInfo) -> Any:
     if feature.categories is not None and value not in feature.categories:
         return None
     return seconds_of(value) if feature.is_date and isinstance(value, DATES) else value
+
+
+def python_values(column: np.ndarray, feature: FeatureInfo) -> list[Any]:
+    """A column's numbers or categories; None where one is missing or new."""
+    if feature.categories is None:
+        return [None if is_missing(value) else value for value in column.astype(float).tolist()]
+    categories = feature.categories
+    return [None if code == MISSING_CODE else categories[code] for code in column.tolist()]

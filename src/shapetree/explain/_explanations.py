@@ -17,12 +17,12 @@ from shapetree.explain._conditions import (
     Condition,
     merge,
     missing_conditions,
+    python_values,
     region_conditions,
     segment_condition,
 )
 from shapetree.explain._flip_constraints import FlipConstraints
-from shapetree.explain._flips import Flip, FlipFinder, Route
-from shapetree.explain._outcomes import python_values
+from shapetree.explain._flips import Flip, FlipSearch, Route, tree_cells
 from shapetree.tree._digits import exact, n_digits, rounded
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import listing, outcome_words, printable
@@ -47,35 +47,6 @@ class Step:
     node: int
     branch: int
     conditions: tuple[Condition, ...]
-
-
-class Guide:
-    """Finds the conditions that rows satisfy in the nodes of a tree; each is made once."""
-
-    def __init__(self, view: TreeView) -> None:
-        self.view = view
-        self._made: dict[int, tuple[list[Condition], list[tuple[Condition, ...]]]] = {}
-        self._number = {feature.name: j for j, feature in enumerate(view.features)}
-
-    def conditions(self, node: int, row: dict[str, Any]) -> tuple[Condition, ...]:
-        """What a row satisfies in a node: that it lacks a value, or the part that it lies in."""
-        if node not in self._made:
-            view = self.view.nodes[node]
-            self._made[node] = missing_conditions(view), list(_parts(view))
-        lacking, parts = self._made[node]
-        missing = tuple(c for c in lacking if _accepts(c, row))
-        if missing:
-            return missing
-        return next(part for part in parts if all(_accepts(c, row) for c in part))
-
-    def notes(self, name: str, value: Any, new: Mapping[str, Any]) -> Iterator[str]:
-        """How a feature's value differs from all those in training."""
-        if name in new:
-            yield f"{name} = {new[name]} was never seen in training"
-        low, high = self.view.ranges[self._number[name]].tolist()
-        if isinstance(value, float) and not low <= value <= high and not math.isnan(low):
-            date = self.view.features[self._number[name]].date
-            yield beyond_words(name, value, low, high, date)
 
 
 def beyond_words(
@@ -145,22 +116,22 @@ class Explanation:
     row: dict[str, Any]
     flip: Flip | None
     new_categories: dict[str, Any]
-    _guide: Guide
+    _explainer: Explainer
 
     @property
     def prediction(self) -> tuple[Any, ...]:
         """Predicted class or number of each output."""
-        return self._guide.view.nodes[self.leaf].prediction
+        return self._explainer.view.nodes[self.leaf].prediction
 
     @cached_property
     def path(self) -> tuple[Step, ...]:
         """The nodes that the row passes, from the root on."""
-        nodes = self._guide.view.path_to(self.leaf)
+        nodes = self._explainer.view.path_to(self.leaf)
         return tuple(
             Step(
                 node.number,
                 node.children.index(child.number),
-                self._guide.conditions(node.number, self.row),
+                self._explainer.conditions(node.number, self.row),
             )
             for node, child in pairwise(nodes)
         )
@@ -176,7 +147,7 @@ class Explanation:
         return tuple(
             note
             for name in dict.fromkeys(name for c in self.conditions for name in c.names)
-            for note in self._guide.notes(name, self.row[name], self.new_categories)
+            for note in self._explainer.notes(name, self.row[name], self.new_categories)
         )
 
     def __str__(self) -> str:
@@ -186,7 +157,7 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """Why the row is predicted what it is, without the notes."""
-        view = self._guide.view
+        view = self._explainer.view
         outcome = outcome_words(view, view.nodes[self.leaf])
         if view.target_name is not None:
             outcome = f"{view.target_name}: {outcome}"
@@ -215,8 +186,29 @@ class Explainer:
 
     def __init__(self, view: TreeView) -> None:
         self.view = view
-        self._guide = Guide(view)
-        self._flips = FlipFinder(view)
+        self._cells = tree_cells(view)
+        self._made: dict[int, tuple[list[Condition], list[tuple[Condition, ...]]]] = {}
+        self._number = {feature.name: j for j, feature in enumerate(view.features)}
+
+    def conditions(self, node: int, row: dict[str, Any]) -> tuple[Condition, ...]:
+        """What a row satisfies in a node: that it lacks a value, or the part that it lies in."""
+        if node not in self._made:
+            view = self.view.nodes[node]
+            self._made[node] = missing_conditions(view), list(_parts(view))
+        lacking, parts = self._made[node]
+        missing = tuple(c for c in lacking if _accepts(c, row))
+        if missing:
+            return missing
+        return next(part for part in parts if all(_accepts(c, row) for c in part))
+
+    def notes(self, name: str, value: Any, new: Mapping[str, Any]) -> Iterator[str]:
+        """How a feature's value differs from all those in training."""
+        if name in new:
+            yield f"{name} = {new[name]} was never seen in training"
+        low, high = self.view.ranges[self._number[name]].tolist()
+        if isinstance(value, float) and not low <= value <= high and not math.isnan(low):
+            date = self.view.features[self._number[name]].date
+            yield beyond_words(name, value, low, high, date)
 
     def explain(
         self,
@@ -242,7 +234,7 @@ class Explainer:
         new : mapping from int to mappings
             By feature and row, categories that training has not seen.
         """
-        flips = self._flips.find(columns, leaves, route, constraints)
+        flips = FlipSearch(self.view, self._cells, route, constraints).find(columns, leaves)
         values = [
             (j, feature.name, python_values(column, feature))
             for j, (feature, column) in enumerate(zip(self.view.features, columns, strict=True))
@@ -254,7 +246,7 @@ class Explainer:
                 {name: its[i] for _, name, its in values},
                 flip,
                 {name: new[j][i] for j, name, _ in values if i in new.get(j, ())},
-                self._guide,
+                self,
             )
             for i, (leaf, flip) in enumerate(zip(leaves.tolist(), flips, strict=True))
         ]

@@ -11,6 +11,7 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import (
+    LevelRows,
     Targets,
     build_cells,
     build_histograms,
@@ -221,20 +222,28 @@ class LocalRows:
 
     def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1."""
+        columns, targets = self._binned.columns, self._goal.targets
+        if sparse:
+            rows = LevelRows(columns, targets, self._places, nodes)
+            return Histograms(first, last, rows=rows)
         starts, stops = self._ranges(nodes)
         n_threads = self._threads_of(nodes, last - first)
-        columns, targets, order = self._binned.columns, self._goal.targets, self._places.order
-        if sparse:
-            cells = build_cells(
-                columns, targets, order, starts, stops, self._offsets, first, last, n_threads
-            )
-            return Histograms(first, last, None, cells)
         n_bins = self._offsets[last] - self._offsets[first]
         sums = room_for_sums(len(nodes), n_bins, targets.n_channels)
         build_histograms(
-            columns, targets, order, starts, stops, self._offsets, sums, first, last, n_threads
-        )
+            columns, targets, self._places.order, starts, stops, self._offsets, sums, first, last,
+            n_threads,
+        )  # fmt: skip
         return Histograms(first, last, sums)
+
+    def cells(self, nodes: np.ndarray, first: int, last: int) -> Histograms:
+        """The same, of bins that hold rows alone."""
+        places = self._places.order, *self._ranges(nodes)
+        n_threads = self._threads_of(nodes, last - first)
+        cells = build_cells(
+            self._binned.columns, self._goal.targets, *places, self._offsets, first, last, n_threads
+        )
+        return Histograms(first, last, cells=cells)
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""

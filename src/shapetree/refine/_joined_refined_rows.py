@@ -213,11 +213,10 @@ def _is_same(one: Level, other: Level) -> bool:
 
 
 class JoinedRefinedRows:
-    """Rows of several holders, of a tree under refinement; see `RefinedRows`.
+    """Rows of several holders, of a tree under refinement; see `LocalRefinedRows`.
 
     Parameters
     ----------
-    rows : JoinedRows
     losses : LeafLosses
         Not needed: every part has its own.
     n_nodes, max_branches : int

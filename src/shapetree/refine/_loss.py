@@ -194,11 +194,6 @@ class NumberLoss(TreeLoss):
 class LeafTable:
     """What the leaves of a tree under refinement predict, and what their rows lose there.
 
-    Parameters
-    ----------
-    rows : RefinedRows
-    loss : TreeLoss
-
     Attributes
     ----------
     lines : array of shape (n_nodes, n_columns)

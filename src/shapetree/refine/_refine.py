@@ -48,7 +48,6 @@ def refine(
         part rows of a node in one bin, see `shapetree.tree._rebinning.fitting_bins`.
     rows : HeldRows
         Rows of these nodes, or all at the root of a finished tree; they move as splits change.
-    options : RefineOptions
     pairs : tuple of PairFrame and CandidateOptions, or None
         How pairs are searched; None for no pairs.
     report : function

@@ -31,7 +31,7 @@ from shapetree.data._map_join import Inquiry, Question, add
 from shapetree.data._sums import exact_unit
 from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
 from shapetree.grow._splits import PairSplit, Split
-from shapetree.refine._copies import CareBins, CopiesOptions, split_by_copies
+from shapetree.refine._copies import CopiesOptions, split_by_copies
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pair_step import AssignedPair, PairRefitter, assigned
@@ -55,11 +55,8 @@ class Refiner:
 
     Parameters
     ----------
-    tree : WorkingTree
     rows : RefinedRows
         The rows in it.
-    loss : TreeLoss
-    options : RefineOptions
     pairs : PairRefitter or None
         None for shape functions of one feature only.
     report : function
@@ -233,13 +230,9 @@ class Refiner:
                 max_segments=self._options.max_segments, max_listed=self._options.max_listed,
             )  # fmt: skip
             split = BinSplit(feature, n_branches, branch_of_bin)
-            if not all(counts):
-                # Rows that do not care may yet take the other branches.
-                (counts,) = rows.run([self._branch_counts(problem, split)])
-            penalty = self._tree.price_of(split, problem.part_penalty)
-            objective = problem.objective(penalty, losses, counts)
-            if objective < problem.to_beat and self._keeps_limits(problem, split):
-                return Solution(split, objective)
+            solution = self._solution(problem, split, losses, counts)
+            if solution.objective < problem.to_beat and self._keeps_limits(problem, split):
+                return solution
 
     def _best_by_copies(
         self, problems: ReducedProblems, options: CopiesOptions
@@ -278,22 +271,25 @@ class Refiner:
         rows, n_branches = self._rows, problem.n_branches
         bins, losses = cells.of(node, feature)
         of_feature = copies[self._offsets[feature] : self._offsets[feature + 1]]
-        step = split_by_copies(
-            CareBins(
-                feature, int(rows.n_bins[feature]), bool(rows.is_categorical[feature]), bins,
-                losses[:, : n_branches - 1], of_feature[bins],
-            ),
-            options,
-        )  # fmt: skip
-        if step is None:
+        about = bins, losses[:, : n_branches - 1], of_feature[bins], options
+        found = split_by_copies(rows.bins[feature], *about)
+        if found is None:
             return None
-        counts = step.counts
+        branch_of_bin, lost, counts = found
+        solution = self._solution(
+            problem, BinSplit(feature, n_branches, branch_of_bin), lost, counts
+        )
+        return solution if solution.objective < problem.to_beat else None
+
+    def _solution(
+        self, problem: ReducedProblem, split: BinSplit, losses: list[float], counts: list[int]
+    ) -> Solution:
+        """A split with its value, from the losses and counts of rows that care in its branches."""
         if not all(counts):
             # Rows that do not care may yet take the other branches.
-            (counts,) = rows.run([self._branch_counts(problem, step.split)])
-        penalty = self._tree.price_of(step.split, problem.part_penalty)
-        objective = problem.objective(penalty, step.losses, counts)
-        return Solution(step.split, objective) if objective < problem.to_beat else None
+            (counts,) = self._rows.run([self._branch_counts(problem, split)])
+        penalty = self._tree.price_of(split, problem.part_penalty)
+        return Solution(split, problem.objective(penalty, losses, counts))
 
     def _keeps_limits(self, problem: ReducedProblem, split: Split) -> bool:
         options = self._options
@@ -357,11 +353,12 @@ class Refiner:
         """The solution that a split on a pair is, if it is better than that and keeps limits."""
         if pair is None:
             return None
-        counts = yield from self._branch_counts(problem, pair.split)
-        penalty = self._tree.price_of(pair.split, problem.part_penalty)
-        objective = problem.objective(penalty, pair.losses, counts)
-        if objective < to_beat and self._keeps_limits(problem, pair.split):
-            return Solution(pair.split, objective)
+        split, losses = pair
+        counts = yield from self._branch_counts(problem, split)
+        penalty = self._tree.price_of(split, problem.part_penalty)
+        objective = problem.objective(penalty, losses, counts)
+        if objective < to_beat and self._keeps_limits(problem, split):
+            return Solution(split, objective)
         return None
 
 

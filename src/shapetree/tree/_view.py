@@ -324,7 +324,7 @@ class ModelView:
     @property
     def n_trees(self) -> int:
         """Number of trees."""
-        return len(self.fitted.trees) if isinstance(self.fitted, FittedForest) else 1
+        return len(self.fitted.trees)
 
     @property
     def n_outputs(self) -> int:

@@ -100,7 +100,7 @@ LAYERS = {
     ],
     "drawing": ["_palette", "_ticks", "_date_ticks", "_scales", "_outlines", "_plane_map"],
     "plot": [
-        *("_text_width", "_layout", "_colours", "_canvas", "_picture", "_path", "_row", "_scene"),
+        *("_text_width", "_layout", "_colours", "_picture", "_canvas", "_path", "_row", "_scene"),
         *("_card", "_strip_card", "_ordered_card", "_category_card", "_pair_card", "_leaves"),
         *("_legend", "_node", "_tree"),
     ],

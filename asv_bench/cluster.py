@@ -36,18 +36,18 @@ from shapetree.grow._local import LocalRows
 def messages() -> Iterator[list[tuple[str, int]]]:
     """Note what is asked, and the bytes of the answer that reaches the client."""
     noted: list[tuple[str, int]] = []
-    before = _cluster.Parts.ask
+    before = _cluster.ClusterParts.ask
 
     def ask(self: Any, of: Any, *how: Any, **columns: Any) -> Any:
         answer = before(self, of, *how, **columns)
         noted.append((_cluster.name_of(of), len(pickle.dumps(answer, protocol=5))))
         return answer
 
-    _cluster.Parts.ask = ask  # type: ignore[method-assign]
+    _cluster.ClusterParts.ask = ask  # type: ignore[method-assign]
     try:
         yield noted
     finally:
-        _cluster.Parts.ask = before  # type: ignore[method-assign]
+        _cluster.ClusterParts.ask = before  # type: ignore[method-assign]
 
 
 def cpu_seconds() -> float:

@@ -137,8 +137,8 @@ class Done:
     def result(self):
         return pickle.loads(self._sent)
 
-    def exception(self, timeout):
-        return None
+    def done(self):
+        return True
 
     def release(self):
         self._sent = None

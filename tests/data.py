@@ -48,7 +48,7 @@ def set_tree(model, tree, X=None):
     fitted = model._fitted
     features = fitted.features if X is None else read_table(X, model.categorical_features).features
     model._fitted = replace(
-        fitted, tree=tree, features=features, held_out=None, why_single_leaf=None
+        fitted, trees=(tree,), features=features, held_out=None, why_single_leaf=None
     )
 
 

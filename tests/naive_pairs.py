@@ -10,8 +10,9 @@ from naive import samples
 from shapetree._core.columns import Columns
 from shapetree._core.grid import START
 from shapetree._core.oblique import PairFitter
-from shapetree._core.pieces import PairCuts, number_cuts
+from shapetree._core.pieces import PairCuts
 from shapetree.grow._pairs import spread_angles
+from shapetree.grow._splits import number_cuts
 
 GREATEST = np.finfo(np.float64).max
 
@@ -207,7 +208,7 @@ class PairProblem:
 
     def shape_of(self, fitter):
         """The fitted shape function's cuts, and the branch of each region."""
-        cuts, regions, low, high = number_cuts(fitter.low[0, : fitter.n_nodes[0]])
+        cuts, regions, low, high = number_cuts(fitter.low[0, : fitter.n_nodes[0]].tolist())
         parts = fitter.a, fitter.b, fitter.threshold
         return *(part[0, cuts] for part in parts), low, high, fitter.branch[0, regions]
 

@@ -31,10 +31,11 @@ LAYERS = {
             "_fingerprint",
             "_open",
             "_map_join",
+            "_store",
             "_table",
         ),
         "_labels",
-        *("_sampling", "_store", "_binning", "_sums", "_shares", "_statistics", "_values"),
+        *("_sampling", "_binning", "_sums", "_shares", "_statistics", "_values"),
         *("_targets", "_parts"),
         *("_sources", "_batches", "_stored"),
     ],
@@ -54,6 +55,7 @@ LAYERS = {
             "_evaluation",
             "_digits",
             "_stability",
+            "_fitted_model",
             "_fitted",
             "_fitted_forest",
             "_regions",
@@ -62,7 +64,15 @@ LAYERS = {
             "_words",
         ),
     ],
-    "model_file": ["_format", "_check", "_write", "_read_sketches", "_read_nodes", "_read"],
+    "model_file": [
+        "_check",
+        "_kinds",
+        "_format",
+        "_write",
+        "_read_sketches",
+        "_read_nodes",
+        "_read",
+    ],
     "grow": [
         *(
             "_splits",
@@ -80,7 +90,6 @@ LAYERS = {
     "explain": [
         *(
             "_conditions",
-            "_outcomes",
             "_flip_constraints",
             "_cells",
             "_flips",
@@ -90,8 +99,15 @@ LAYERS = {
         ),
     ],
     "drawing": ["_palette", "_ticks", "_date_ticks", "_scales", "_outlines", "_plane_map"],
-    "plot": None,
-    "export": None,
+    "plot": [
+        *("_text_width", "_layout", "_colours", "_picture", "_canvas", "_path", "_row", "_scene"),
+        *("_card", "_strip_card", "_ordered_card", "_category_card", "_pair_card", "_leaves"),
+        *("_legend", "_node", "_tree"),
+    ],
+    "export": [
+        *("_routes", "_python", "_dialects", "_forks", "_sql_writer", "_lists", "_sql", "_onnx"),
+        *("_shapes", "_js", "_page_words", "_html", "_text", "_dot"),
+    ],
     "fit": [
         *(
             "_scores",
@@ -102,9 +118,9 @@ LAYERS = {
             "_local_backend",
             "_folds",
             "_growth",
-            "_learning",
             "_resamples",
             "_teaching",
+            "_learning",
         ),
         *("_single_leaf", "_identifiers", "_cross_validation", "_fit", "_measure_stability"),
     ],

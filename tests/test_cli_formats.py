@@ -163,8 +163,8 @@ def test_a_terminal_never_sees_control_characters_of_a_file(folder, monkeypatch)
     assert "\x1b" in succeed(*arguments)  # a pipe gets what is there
     console = _console._rich_console
 
-    def terminal(stream):
-        made = console(stream)
+    def terminal(**options):
+        made = console(**options)
         made._force_terminal = True
         return made
 

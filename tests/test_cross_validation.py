@@ -29,7 +29,7 @@ from shapetree.fit._cross_validation import PATH, Record, Test, Trial
 from shapetree.fit._folds import Folds, deal_out, folds_of
 from shapetree.fit._learning import learn
 from shapetree.fit._local_backend import training_rows
-from shapetree.fit._parameters import SHRINKAGES, STRENGTHS, read_pairs
+from shapetree.fit._parameters import SHRINKAGES, STRENGTHS
 from shapetree.fit._row_hashes import TargetCodes, hashes_of_rows
 from shapetree.fit._scores import LEAST_SHARE, Score
 from shapetree.fit._training_rows import bin_rows, strata_of
@@ -780,7 +780,7 @@ def test_trials_share_the_bins_of_all_rows():
     X, y = noisy_classes(np.random.default_rng(0), n_rows=200)
     parameters = replace(ShapeTreeClassifier(max_depth=2)._parameters(), strength=1.0)
     rows = training_rows(X, y, None, parameters, True)
-    binned = bin_rows(rows, parameters, read_pairs(rows.table, parameters))
+    binned = bin_rows(rows, parameters)
     folds = folds_of(binned, 4, None, 0)
     for fitted, _ in folds:
         assert binned.take(fitted).binned.features == binned.binned.features

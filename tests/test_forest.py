@@ -240,7 +240,7 @@ def test_a_bootstrap_sample_is_a_tree_with_weights(kind):
     fitted = forest(kind, max_features=None).fit(X, y)
     options, about = fitted._options(), fitted._tree()._parameters()
     is_class = kind is ShapeForestClassifier
-    draws, _ = _forest.draw_rows(X, y, None, about, options, is_class, fitted._fitted.seed)
+    draws = _forest.draw_rows(X, y, None, about, options, is_class, fitted._fitted.seed)
     for number, tree in enumerate(fitted.estimators_):
         times = np.bincount(draws.of(draws.random(number)), minlength=len(X))
         assert times.sum() == len(X)
@@ -324,7 +324,7 @@ def naive_left_out(fitted, X, y):
     """What trees say of rows that they have not drawn, row after row."""
     is_class = isinstance(fitted, ShapeForestClassifier)
     about = fitted._tree()._parameters(), fitted._options(), is_class, fitted._fitted.seed
-    draws, _ = _forest.draw_rows(X, y, None, *about)
+    draws = _forest.draw_rows(X, y, None, *about)
     said = [[] for _ in y]
     for number, tree in enumerate(fitted.estimators_):
         drawn = set(draws.of(draws.random(number)).tolist())

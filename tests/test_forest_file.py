@@ -114,14 +114,14 @@ def test_names_and_files(tmp_path):
 
 
 WRONG = [
-    (("kind",), "tree", "has the member"),
+    (("kind",), "tree", "estimator must be"),
     (("kind",), "wood", 'kind must be "tree" or "forest"'),
     (("estimator",), "ShapeTreeClassifier", "estimator must be"),
     (("estimator",), "ShapeForestRegressor", "target is not of the kind"),
     (("criterion",), "squared_error", "criterion must be"),
-    (("trees",), [], "trees must have between 1 and"),
+    (("trees",), [], "trees must have at least one item"),
     (("trees",), {}, "trees must be a list"),
-    (("trees", 0), [], "trees\\[0\\] must be one more than their branches"),
+    (("trees", 0), [], "trees\\[0\\] must have at least one item"),
     (("trees", 1, 0, "value"), [[1, 1, 1]], "trees\\[1\\]\\[0\\].value\\[0\\] must be shares"),
     (("trees", 1, 0, "sketch"), {}, "has the member"),
     (("trees", 1, 0, "split", "features"), [9], "must be a whole number between 0 and 4"),

@@ -31,10 +31,9 @@ from shapetree._core.criterion import Criterion
 from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups, sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.inner_tree import cut_into_pieces
-from shapetree._core.losses import LeafLosses
 from shapetree._core.oblique import PairFitter
-from shapetree._core.pieces import PairCuts, number_cuts
-from shapetree._core.polish import cheapest_path, polish_branches
+from shapetree._core.pieces import PairCuts
+from shapetree._core.polish import polish_branches
 from shapetree._core.predictor import TreeLayout, count_cells, find_leaves
 from shapetree._core.reduced import (
     cheapest_shape,
@@ -43,11 +42,9 @@ from shapetree._core.reduced import (
     fill_gaps,
     settle_empty_bins,
 )
-from shapetree._core.routing import RoutedRows
+from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._core.sampling import count_distinct
 from shapetree._core.search import NodeSearch
-from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of, paths_to
@@ -280,18 +277,6 @@ def test_polish(data, sample):
 
 
 @fuzz
-@given(st.data())
-def test_cheapest_path(data):
-    costs = np.arange(12.0).reshape(4, 3)
-    arguments = nearly(
-        data.draw, costs=costs, penalty=1.0, max_segments=data.draw(st.sampled_from([1, 2, 2**30]))
-    )
-    path = survives(cheapest_path, **arguments)
-    if path is not None:
-        assert path.max() < np.shape(arguments["costs"])[1]
-
-
-@fuzz
 @given(st.data(), st.integers(0, 2**32 - 1), st.integers(2, 4))
 def test_cheapest_shapes(data, seed, n_branches):
     rng = np.random.default_rng(seed)
@@ -452,15 +437,6 @@ def test_targets(data, sample):
         survives(targets.totals, rows)
         groups = data.draw(spoilt_arrays(np.zeros(len(sample.piece), dtype=np.uint8)))
         survives(targets.totals_by, rows, groups, data.draw(st.integers(-1, 300)))
-
-
-@fuzz
-@given(st.data(), st.integers(0, 80))
-def test_order(data, n):
-    values = data.draw(spoilt_arrays(np.arange(n) % 7 * np.float64(1e-17) + 1.0))
-    order = survives(order_of, values)
-    if order is not None:
-        np.testing.assert_array_equal(np.sort(order), np.arange(np.size(values)))
 
 
 def node_of(sample):
@@ -867,8 +843,6 @@ def test_routed_rows(data, seed):
     survives(routed.leaf_totals, **nearly(data.draw, leaves=nodes, **of_nodes))
     survives(routed.piece_counts, **nearly(data.draw, nodes=nodes, n_threads=n_threads))
     survives(routed.pieces_below, **nearly(data.draw, node=0, weights=rng.random(6)))
-    split = 0, np.array([0, 1, 2, 200], dtype=np.uint8)
-    survives(routed.branch_counts, **nearly(data.draw, node=0, split_at=split, n_branches=3))
     level = nearly(data.draw, nodes=np.unique(nodes), **of_nodes)
     found = survives(routed.branch_losses, **level)
     if found is None:
@@ -983,13 +957,6 @@ def test_count_cells(data, has_labels):
     found = survives(count_cells, **arguments)
     if found is not None:
         assert found[0].sum() <= 6 * len(arguments["parent"])
-
-
-@fuzz
-@given(st.data())
-def test_number_cuts(data):
-    low = np.array([1, 5, 3, -1, -1, -1, -1], dtype=np.int32)
-    survives(number_cuts, **nearly(data.draw, low=low))
 
 
 @fuzz
@@ -1115,10 +1082,3 @@ def test_a_corner_of_infinite_values_can_be_split_off(infinite):
     y = np.array([1, 0, 0, 0] * 30)
     estimator = ShapeTreeClassifier(pairs="all", random_state=0).fit(X, y)
     np.testing.assert_array_equal(estimator.predict(X), y)
-
-
-@fuzz
-@given(st.data())
-def test_count_distinct(data):
-    hashes = np.array([0, 3, 2**64 - 1, 3, 0], dtype=np.uint64)
-    survives(count_distinct, **nearly(data.draw, hashes=hashes))

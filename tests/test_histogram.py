@@ -13,6 +13,7 @@ from shapetree._core.histogram import (
     build_cells,
     build_histograms,
     join_cells,
+    room_for_sums,
     sum_nodes,
 )
 from shapetree._core.search import BinSplit
@@ -220,6 +221,7 @@ class HeldRows:
 
     def __init__(self, problem, rows_of_node):
         self.problem, self.rows_of_node, self.asked = problem, rows_of_node, []
+        self.is_remote = False
 
     def histograms(self, nodes, first, last, sparse):
         self.asked.append(nodes.tolist())
@@ -295,19 +297,24 @@ def subtract_always(patch):
     """Let any saved visit be worth a subtraction, and no node be too small for one."""
     patch.setattr(_histograms, "VISITS_PER_DIFFERENCE", 0.0)
     patch.setattr(_histograms, "BINS_PER_CELL", 10**9)
+    patch.setattr(_histograms, "ROWS_PER_SUM", 0.0)
 
 
 @given(
-    problems(most_nodes=1), SEEDS, st.booleans(), st.booleans(), st.sampled_from([0, 400, 2**26])
-)
-def test_children_that_are_wanted_get_their_histograms(problem, seed, exact, keep, max_bytes):
+    problems(most_nodes=1), SEEDS, *[st.booleans()] * 3, st.sampled_from([0, 400, 2**26]),
+    st.sampled_from([0.0, 0.5]),
+)  # fmt: skip
+def test_children_that_are_wanted_get_their_histograms(
+    problem, seed, exact, keep, is_remote, max_bytes, rows_per_sum
+):
     rng = np.random.default_rng(seed)
     at = rng.integers(0, 5, problem.n)
     families = [[np.flatnonzero(at == b) for b in some] for some in ([0, 1], [2, 3, 4])]
     tree, parents, children, rows = two_levels(problem, families)
     with pytest.MonkeyPatch.context() as patch:
         subtract_always(patch)
-        rows.call_bytes = max_bytes
+        patch.setattr(_histograms, "ROWS_PER_SUM", rows_per_sum)
+        rows.call_bytes, rows.is_remote = max_bytes, is_remote
         channels = problem.targets.n_channels
         source = LevelHistograms(rows, tree, problem.offsets, channels, exact, whole=False)
         sums_of_parts(problem, source, parents, keep)
@@ -319,15 +326,17 @@ def test_children_that_are_wanted_get_their_histograms(problem, seed, exact, kee
     assert_allclose(found, expected, atol=1e-9)
 
 
-@given(problems(most_nodes=1), SEEDS)
-def test_parts_are_the_same_whatever_the_holder_thinks_small(problem, seed):
+@given(problems(most_nodes=1), SEEDS, st.booleans())
+def test_parts_are_the_same_whatever_the_holder_thinks_small(problem, seed, is_remote):
     rng = np.random.default_rng(seed)
     at = rng.integers(0, 3, problem.n)
     tree, parents, _, rows = two_levels(problem, [[np.flatnonzero(at == b)] for b in range(3)])
     found = []
-    for bins_per_cell in (0, 2, 10**9):
+    for limit in (0, 2, 10**9):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_histograms, "BINS_PER_CELL", bins_per_cell)
+            patch.setattr(_histograms, "BINS_PER_CELL", limit)
+            patch.setattr(_histograms, "ROWS_PER_SUM", limit)
+            rows.is_remote = is_remote
             channels = problem.targets.n_channels
             source = LevelHistograms(
                 rows, tree, problem.offsets, channels, exact=False, whole=False
@@ -536,3 +545,18 @@ def test_cells_that_are_not_there_are_refused():
     ):
         with pytest.raises(ValueError, match=match):
             join_cells(change)
+
+
+def test_room_for_sums_has_one_user_at_a_time():
+    one, two = room_for_sums(100, 10, 100), room_for_sums(100, 10, 100)
+    one[:], two[:] = 1.0, 2.0
+    view, address = one[3, 4:], one.ctypes.data
+    del one
+    other = room_for_sums(100, 10, 100)
+    assert other.ctypes.data != address  # a view needs it yet
+    other[:] = 3.0
+    assert (view == 1.0).all()
+    assert (two == 2.0).all()
+    del view
+    assert room_for_sums(100, 10, 100).ctypes.data == address
+    assert room_for_sums(0, 10, 100).shape == (0, 10, 100)

@@ -16,7 +16,7 @@ from shapetree.data._binning import bin_table
 from shapetree.data._map_join import LocalParts
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.data._values import neighbours_of, values_of
-from shapetree.fit._growth import pair_frames, pair_tools
+from shapetree.fit._growth import pair_frames
 from shapetree.fit._local_backend import training_rows
 from shapetree.fit._parameters import candidate_options, limits_of, read_pairs, refine_options
 from shapetree.grow._candidates import CandidateSearch
@@ -80,7 +80,8 @@ class Fit:
     def refine(self, rows, owns_bins=False):
         """The tree grown and refined, and how its objective fell."""
         options = refine_options(self.goal, self.parameters)
-        tools = pair_tools(self._frames(rows), self.goal, self.parameters)
+        frames = self._frames(rows)
+        tools = (frames[0], candidate_options(self.goal, self.parameters)) if frames else None
         root, history = refine(self._grown(rows), rows, options, tools, lambda *_: None, owns_bins)
         return tree_of(root, self.goal.impurity_scale), history
 

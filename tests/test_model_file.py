@@ -2,19 +2,20 @@
 
 import json
 import pickle
+import random
 import re
 import subprocess
 import sys
 from copy import deepcopy
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
 import pytest
 from data import PLAIN, assert_same_tree, flat_params, make_tree, noisy_classes
 from jsonschema import Draft202012Validator
+from model_mutants import paths_of, spoil
 from models_to_write import EAGER, MAKERS, of_classes
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
@@ -28,13 +29,14 @@ from shapetree import (
     export_json,
     export_text,
     from_json,
+    model_schema,
     refine_tree,
 )
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file import NotAModel
 from shapetree.tree._sketch import TreeSketches
 
-SCHEMA = json.loads((files("shapetree") / "model.schema.json").read_text(encoding="utf-8"))
+SCHEMA = model_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
@@ -491,7 +493,7 @@ STRUCTURE = [
     ("means", ("target", "edges"), None, "edges must be a list"),
     ("several means", ("target", "edges"), [0, 1], "edges only if there is one output"),
     ("several means", (*END, "sketch"), {"counts": [1]}, 'has the member "sketch"'),
-    ("whole labels", ("nodes",), [], "nodes must be one more than their branches"),
+    ("whole labels", ("nodes",), [], "nodes must have at least one item"),
     ("whole labels", (*END, "rows"), 1.5, "rows must be a whole number"),
     ("whole labels", (*END, "rows"), -1, "rows must be a whole number"),
     ("whole labels", (*END, "rows"), 2**31 - 1, "rows must be a whole number"),
@@ -592,6 +594,19 @@ def test_what_does_not_fit_is_refused_in_a_sentence_that_says_where(name, path, 
 @pytest.mark.parametrize(("name", "path", "value", "words"), STRUCTURE)
 def test_the_schema_refuses_what_it_can_know(name, path, value, words):
     assert not VALIDATOR.is_valid(changed(name, path, value))
+
+
+@pytest.mark.parametrize("name", ["pairs of classes", "whole labels", "means", "several texts"])
+def test_whatever_the_schema_refuses_the_reader_refuses(name):
+    rng, text = random.Random(0), written(name)
+    kinds, n_refused = paths_of(json.loads(text)), 0
+    for _ in range(100):
+        content = json.loads(text)
+        spoil(content, kinds, rng)
+        if not VALIDATOR.is_valid(content):
+            n_refused += 1
+            assert sentence_of(content)
+    assert n_refused > 20
 
 
 @pytest.mark.parametrize("name", ["pairs of classes", "means", "several texts"])

@@ -3,7 +3,6 @@
 import json
 import tracemalloc
 from dataclasses import replace
-from importlib.resources import files
 from itertools import chain, pairwise
 from time import process_time
 
@@ -13,9 +12,10 @@ import pytest
 from data import make_tree, noisy_classes, noisy_numbers
 from jsonschema import Draft202012Validator
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, from_json
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, from_json, model_schema
 from shapetree.model_file import NotAModel
 from shapetree.model_file._check import Part
+from shapetree.model_file._kinds import ListOf, Number
 from shapetree.tree._sketch import PackedCounts
 
 MOST = 30  # bytes of memory for each byte of a file
@@ -186,8 +186,7 @@ def test_a_feature_of_many_levels_makes_a_small_file():
     assert read.to_json() == text
     assert export_html(read) == export_html(tree)
     np.testing.assert_array_equal(read.shape_table()["n_rows"], tree.shape_table()["n_rows"])
-    schema = json.loads((files("shapetree") / "model.schema.json").read_text(encoding="utf-8"))
-    Draft202012Validator(schema).validate(json.loads(text))
+    Draft202012Validator(model_schema()).validate(json.loads(text))
     assert memory_of(text) <= MOST * len(text) + BASE
 
 
@@ -214,13 +213,11 @@ def test_packed_counts_are_checked(change, words):
 
 @pytest.mark.parametrize("lists", [[[], [1, 2]], [[]], [[], []], [[3], [], [1, 2], []], [[], [9]]])
 def test_lists_ascend_each_on_its_own(lists):
-    part = Part(lists)
-    assert part.together().ascending_lists(is_strict=True).values.tolist() == list(
-        chain.from_iterable(lists)
-    )
+    kind = ListOf(ListOf(Number(), ascends=True, is_strict=True))
+    assert kind.read(Part(lists)).values.tolist() == list(chain.from_iterable(lists))
     for wrong in ([[], [2, 1]], [[1], [], [2, 3], [5, 4]], [[7, 7], []]):
         with pytest.raises(NotAModel, match="must ascend"):
-            Part(wrong).together().ascending_lists(is_strict=True)
+            kind.read(Part(wrong))
 
 
 # Texts that never end, and refusals

@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import weakref
-from importlib.resources import files
 
 import numpy as np
 import pandas as pd
@@ -37,6 +36,7 @@ from shapetree import (
     export_sql,
     export_text,
     from_json,
+    model_schema,
     plot_node,
     plot_tree,
     refine_tree,
@@ -236,8 +236,7 @@ def test_names_are_kept_in_the_model_file(tree):
     named = tree.with_names(**NAMES)
     text = export_json(named)
     assert text == named.to_json()
-    schema = json.loads((files("shapetree") / "model.schema.json").read_text(encoding="utf-8"))
-    Draft202012Validator(schema).validate(json.loads(text))
+    Draft202012Validator(model_schema()).validate(json.loads(text))
     read = from_json(text)
     assert export_text(read) == export_text(named)
     assert_array_equal(read.predict(WINE.data), tree.predict(WINE.data))

@@ -12,7 +12,6 @@ from data import assert_same_tree, make_tree
 from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.fit import _fit, _resamples
 from shapetree.fit._local_backend import training_rows
-from shapetree.fit._parameters import read_pairs
 from shapetree.fit._resamples import N_RESAMPLES, SHARE_DRAWN, Evidence
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import bin_rows
@@ -205,7 +204,7 @@ def draw_of(X, y, weights=None, groups=None):
     """What decides which rows are drawn."""
     parameters = ShapeTreeClassifier()._parameters()
     rows = training_rows(X, y, weights, parameters, True)
-    binned = bin_rows(rows, parameters, read_pairs(rows.table, parameters))
+    binned = bin_rows(rows, parameters)
     return _resamples.HalfSamples(binned, _resamples.contents_of(binned), groups)
 
 

@@ -8,7 +8,6 @@ from numpy.testing import assert_array_equal
 
 from shapetree._core.columns import Columns
 from shapetree._core.sampling import (
-    count_distinct,
     hash_contents,
     hash_rows,
     hash_targets,
@@ -80,15 +79,6 @@ def test_rows_differ_where_their_bins_do():
     grid = np.indices([2] * 8).reshape(8, -1).astype(np.uint8)
     targets = np.arange(grid.shape[1], dtype=float)[:, None]
     assert len(np.unique(hashes_of(list(grid), targets))) == grid.shape[1]
-
-
-@given(seeds, st.integers(0, 200), st.integers(1, 300))
-def test_distinct_hashes_are_counted(seed, n_rows, n_values):
-    rng = np.random.default_rng(seed)
-    values = rng.integers(0, 2**64, n_values, dtype=np.uint64)
-    values[0] = 0
-    hashes = rng.choice(values, n_rows)
-    assert count_distinct(hashes) == len(set(hashes.tolist()))
 
 
 def test_zeros_are_equal_whatever_their_sign():

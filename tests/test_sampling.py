@@ -1,13 +1,13 @@
 """Samples of rows: chosen by the hash of a row's number, whoever holds the row."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shapetree._core.sampling import places_up_to, row_hashes, rows_up_to
-from shapetree.data._sampling import first_by_hash, hash_limits, sampled
+from shapetree._core.sampling import row_hashes
+from shapetree.data import _sampling
+from shapetree.data._sampling import first_by_hash, hash_limits, places_up_to, sampled
 
 WORD = 2**64
 
@@ -42,30 +42,22 @@ def test_holders_of_parts_choose_the_sample_of_all(parts, size):
     assert_array_equal(np.concatenate(chosen), sampled(0, n_total, n_total, size))
 
 
-@pytest.mark.parametrize("n_threads", [2, 5])
-def test_threads_choose_the_same_rows(n_threads):
-    rows = np.random.default_rng(0).permutation(300_000).astype(np.int32)
+def test_places_are_those_of_the_rows_that_are_chosen():
+    rows = np.random.default_rng(0).permutation(3_000).astype(np.int32)
     for limit in (0, 2**60, 2**64 - 1):
-        chosen = rows_up_to(7, 300_000, limit)
-        assert_array_equal(rows_up_to(7, 300_000, limit, n_threads), chosen)
-        places = places_up_to(rows, 7, limit)
-        assert_array_equal(places_up_to(rows, 7, limit, n_threads), places)
-        assert_array_equal(np.sort(rows[places] + 7), chosen)
+        expected = [i for i, row in enumerate(rows.tolist()) if naive_hash(row + 7) <= limit]
+        assert places_up_to(rows, 7, limit).tolist() == expected
+
+
+def test_blocks_of_rows_choose_the_sample_of_all(monkeypatch):
+    whole = sampled(7, 3_000, 5_000, 900)
+    monkeypatch.setattr(_sampling, "ROWS_PER_BLOCK", 128)
+    assert_array_equal(sampled(7, 3_000, 5_000, 900), whole)
 
 
 def test_samples_are_about_as_large_as_asked():
     for n_total in (10_001, 123_456, 10**6):
         assert abs(len(sampled(0, n_total, n_total, 10_000)) - 10_000) < 500
-
-
-def test_rows_that_cannot_be_are_refused():
-    for first, n_rows in ((-1, 3), (0, -1)):
-        with pytest.raises(ValueError, match="out of range"):
-            rows_up_to(first, n_rows, 5)
-    with pytest.raises(ValueError, match="n_threads"):
-        rows_up_to(0, 3, 5, 0)
-    with pytest.raises(ValueError, match="n_threads"):
-        places_up_to(np.zeros(3, dtype=np.int32), 0, 5, 0)
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=9).map(sorted), st.integers(1, 600))

@@ -11,8 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
-from shapetree._core.histogram import Targets, build_cells, build_histograms
-from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features
+from shapetree._core.histogram import LevelRows, Targets, build_cells, build_histograms
+from shapetree._core.rows import NodeRows
+from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features, candidates_of
 from shapetree.data._binning import FeatureBins
 from shapetree.tree._shape import shape_from_bins
 
@@ -60,13 +61,22 @@ def sums_of(targets, codes, n_bins, nodes, sparse, features=None):
     return sums, None
 
 
+def rows_of(targets, codes, nodes):
+    """Rows of nodes that are summed as they are searched; some of them may be there twice."""
+    places = NodeRows(len(codes[0]), np.concatenate(nodes), [len(rows) for rows in nodes])
+    numbers = np.arange(len(nodes), dtype=np.int32)
+    return LevelRows(Columns(codes, len(codes[0])), targets, places, numbers)
+
+
 def search_nodes(
-    criterion, targets, codes, n_bins, categorical, nodes, sparse=False, n_threads=1,
+    criterion, targets, codes, n_bins, categorical, nodes, sparse=False, rows=None, n_threads=1,
     max_branches=2, penalties=FREE, seed=3, allowed=None, features=None, **limits,
 ):  # fmt: skip
     """Search several nodes, each given by its rows; seeds and penalties for each, or for all."""
     n_nodes = len(nodes)
-    sums, cells = sums_of(targets, codes, n_bins, nodes, sparse, features)
+    sums, cells = None, None
+    if rows is None:
+        sums, cells = sums_of(targets, codes, n_bins, nodes, sparse, features)
     search = NodeSearch(criterion, n_bins, categorical, **limits)
     found = Found.unknown(n_nodes, len(codes), sum(n_bins) + len(codes))
     search.search(
@@ -74,6 +84,7 @@ def search_nodes(
         max_branches=max_branches,
         seed=np.full(n_nodes, seed, dtype=np.uint64),
         **{name: np.full(n_nodes, penalty, dtype=float) for name, penalty in penalties.items()},
+        rows=rows,
         allowed=allowed,
         n_threads=n_threads,
         **vars(found),
@@ -558,6 +569,69 @@ def valid_search():
     return NodeSearch(Criterion("gini", [2]), n_bins, [0, 0]), sums, cells, arguments
 
 
+@pytest.mark.parametrize("kind", ["labels", "values", "several", "weights"])
+@pytest.mark.parametrize("n_nodes", [2, 20])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_rows_summed_as_they_are_searched_are_those_of_histograms(kind, n_nodes, repeats):
+    rng = np.random.default_rng(n_nodes)
+    n_rows, n_bins, categorical = (
+        3_000,
+        [4, 255, 30, 700, 300, 1, 9, 2, 50],
+        np.zeros(9, dtype=bool),
+    )
+    categorical[[2, 7]] = True
+    codes = [
+        rng.integers(0, n + 1, n_rows).astype(np.uint8 if n < 256 else np.uint16) for n in n_bins
+    ]
+    weights = rng.integers(1, 4, n_rows).astype(float) if kind == "weights" else None
+    if kind == "labels" or kind == "weights":
+        criterion = Criterion("entropy", [3])
+        targets = Targets(rng.integers(0, 3, (n_rows, 1)), None, weights, 3)
+    else:
+        n_outputs = 2 if kind == "several" else 1
+        criterion = Criterion("squared_error", [1] * n_outputs)
+        targets = Targets(None, rng.integers(-9, 9, (n_rows, n_outputs)) / 8, None, 1 + n_outputs)
+    # Nodes of few rows, and of more than features have bins.
+    sizes = np.where(np.arange(n_nodes) % 2, 900, 20)
+    draw = rng.integers(0, n_rows, (n_nodes, 900))
+    nodes = [np.sort(own[:size]) for own, size in zip(draw, sizes, strict=True)]
+    if not repeats:
+        nodes = np.split(np.arange(n_rows), np.sort(rng.integers(0, n_rows, n_nodes - 1)))
+    allowed = rng.integers(0, 2, (n_nodes, len(n_bins))).astype(np.uint8)
+    about = criterion, targets, codes, n_bins, categorical, nodes
+    expected = search_nodes(*about, allowed=allowed)
+    for n_threads in (1, 3):
+        for features in ((0, len(n_bins)), (1, 5)):
+            found = search_nodes(
+                *about, rows=rows_of(targets, codes, nodes), n_threads=n_threads, allowed=allowed,
+                features=features,
+            )  # fmt: skip
+            searched = np.s_[:, slice(*features)]
+            for name in ("gains", "penalised_gains", "n_branches"):
+                np.testing.assert_array_equal(
+                    getattr(found, name)[searched], getattr(expected, name)[searched]
+                )
+            bins = np.s_[:, slice(*np.cumsum([0, *(n + 1 for n in n_bins)])[list(features)])]
+            np.testing.assert_array_equal(found.branch_of_bin[bins], expected.branch_of_bin[bins])
+
+
+def test_rows_to_sum_must_be_those_of_every_node():
+    search, _, _, arguments = valid_search()
+    targets = Targets(np.zeros((4, 1), dtype=np.int32), None, None, 2)
+    codes = Columns([np.zeros(4, dtype=np.uint8), np.full(4, 9, dtype=np.uint8)], 4)
+    numbers = np.arange(2, dtype=np.int32)
+    with pytest.raises(ValueError, match="there are fewer rows"):
+        LevelRows(codes, targets, NodeRows(5), numbers)
+    with pytest.raises(IndexError, match="there is no node"):
+        LevelRows(codes, targets, NodeRows(4), numbers - 1)
+    rows = LevelRows(codes, targets, NodeRows(4), numbers[:1])
+    with pytest.raises(ValueError, match="rows of every node"):
+        search.search(None, None, 0, 2, rows=rows, **arguments)
+    rows = LevelRows(codes, targets, NodeRows(4), numbers)
+    with pytest.raises(ValueError, match="has more bins than it was said to have"):
+        search.search(None, None, 0, 2, rows=rows, **arguments)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
@@ -660,3 +734,26 @@ def test_the_first_of_the_best_features_is_chosen_if_it_gains(seed):
 def test_every_node_needs_its_tie_and_every_feature_its_place(n_ties, order, message):
     with pytest.raises(ValueError, match=message):
         best_features(np.zeros((2, 3)), np.zeros(n_ties), np.array(order, dtype=np.int32))
+
+
+def test_candidates_are_those_of_the_chosen_features():
+    rng = np.random.default_rng(0)
+    offsets = np.array([0, 3, 3, 8])
+    found = [rng.random((4, 3)), rng.random((4, 3)), rng.integers(2, 5, (4, 3), dtype=np.int32)]
+    branches = rng.integers(0, 5, (4, 8), dtype=np.uint8)
+    candidates = candidates_of([2, -1, 0, 1], offsets, *found, branches)
+    assert candidates[1] is None
+    for node, feature in ((0, 2), (2, 0), (3, 1)):
+        own = candidates[node]
+        assert own.split.feature == feature
+        assert [own.gain, own.penalised_gain, own.n_branches] == [
+            array[node, feature] for array in found
+        ]
+        expected = branches[node, offsets[feature] : offsets[feature + 1]]
+        np.testing.assert_array_equal(own.split.branch_of_bin, expected)
+    with pytest.raises(ValueError, match="features must exist"):
+        candidates_of([3, 0, 0, 0], offsets, *found, branches)
+    with pytest.raises(ValueError, match="features must have bins"):
+        candidates_of([0, 0, 0, 0], offsets + 1, *found, branches)
+    with pytest.raises(ValueError, match="a result for every node and feature"):
+        candidates_of([0, 0, 0], offsets, *found, branches)

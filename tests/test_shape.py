@@ -11,7 +11,6 @@ from naive import starts_of, trees
 from numpy.testing import assert_array_equal
 
 from shapetree._core.pieces import (
-    number_cuts,
     pieces_of_bins,
     pieces_of_splits,
     thresholds_between,
@@ -19,7 +18,8 @@ from shapetree._core.pieces import (
 from shapetree._core.search import NO_BRANCH_MARK, BinSplit
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
-from shapetree.grow._nodes import GrownTree, Level, shape_of
+from shapetree.grow._nodes import GrownTree, Level
+from shapetree.grow._splits import number_cuts
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import (
     PairShape,
@@ -104,7 +104,7 @@ def binary_trees(draw, max_cuts=12):
         regions = [node for node, child in enumerate(low) if child < 0]
         low[draw(st.sampled_from(regions))] = len(low)
         low += [-1, -1]
-    return np.array(low, dtype=np.int32)
+    return low
 
 
 def nodes_below(low, node=0):
@@ -118,11 +118,11 @@ def nodes_below(low, node=0):
 def test_cuts_and_regions_are_numbered_from_low_to_high(low):
     cuts, regions, cut_low, cut_high = number_cuts(low)
     nodes = nodes_below(low)
-    assert cuts.tolist() == [node for node in nodes if low[node] >= 0]
-    assert regions.tolist() == [node for node in nodes if low[node] < 0]
+    assert cuts == [node for node in nodes if low[node] >= 0]
+    assert regions == [node for node in nodes if low[node] < 0]
 
     def code(node):
-        return cuts.tolist().index(node) if low[node] >= 0 else -1 - regions.tolist().index(node)
+        return cuts.index(node) if low[node] >= 0 else -1 - regions.index(node)
 
     assert cut_low.tolist() == [code(low[node]) for node in cuts]
     assert cut_high.tolist() == [code(low[node] + 1) for node in cuts]
@@ -139,17 +139,11 @@ def test_cuts_lead_to_later_cuts_and_to_regions_to_each_once(low):
 
 def test_the_numbers_of_an_example():
     # Node 0 is cut into 1 and 2, then 2 into 3 and 4, then 1 into 5 and 6.
-    cuts, regions, cut_low, cut_high = number_cuts(np.array([1, 5, 3, -1, -1, -1, -1]))
-    assert cuts.tolist() == [0, 1, 2]
-    assert regions.tolist() == [5, 6, 3, 4]
+    cuts, regions, cut_low, cut_high = number_cuts([1, 5, 3, -1, -1, -1, -1])
+    assert cuts == [0, 1, 2]
+    assert regions == [5, 6, 3, 4]
     assert cut_low.tolist() == [1, -1, -3]
     assert cut_high.tolist() == [2, -2, -4]
-
-
-@pytest.mark.parametrize("low", [[], [1], [1, -1], [1, 0, -1], [1, 1, -1], [1, 1, 1, -1, -1]])
-def test_what_is_no_tree_has_no_numbers(low):
-    with pytest.raises(ValueError, match=r"root|child"):
-        number_cuts(np.array(low, dtype=np.int32))
 
 
 # Flat shape functions
@@ -193,7 +187,7 @@ def flatten_one_by_one(shapes):
 
 @given(trees())
 def test_flat_shapes_equal_lists_filled_one_by_one(tree):
-    shapes = [shape_of(tree, node) for node in range(tree.node_count)]
+    shapes = [tree.shape(node) for node in range(tree.node_count)]
     flat, expected = flatten_shapes(shapes), flatten_one_by_one(shapes)
     assert flat.keys() == expected.keys()
     for name, array in flat.items():
@@ -202,7 +196,7 @@ def test_flat_shapes_equal_lists_filled_one_by_one(tree):
 
 @given(trees())
 def test_flat_shapes_make_the_tree_that_they_are_from(tree):
-    flat = flatten_shapes([shape_of(tree, node) for node in range(tree.node_count)])
+    flat = flatten_shapes([tree.shape(node) for node in range(tree.node_count)])
     kept = {field.name: getattr(tree, field.name) for field in fields(TreeArrays)}
     again = TreeArrays(**kept | flat)
     for name in kept:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
-from shapetree._core.sorting import order_of
+from shapetree._core.oblique import order_of
 
 SEEDS = st.integers(0, 2**32 - 1)
 SIZES = st.sampled_from([0, 1, 2, 31, 32, 33, 34, 100, 257, 1000])

@@ -1,7 +1,6 @@
 """Stability: trees of resamples, compared with the tree, and what is told of it."""
 
 import json
-from importlib.resources import files
 from itertools import permutations
 
 import numpy as np
@@ -15,6 +14,7 @@ from shapetree import (
     ShapeTreeRegressor,
     export_text,
     from_batches,
+    model_schema,
     refine_tree,
 )
 from shapetree.data._table import read_table
@@ -115,12 +115,11 @@ def naive_rows(model, X, y, stability, n_resamples, groups=None):
     from dataclasses import replace
 
     from shapetree.fit._local_backend import training_rows
-    from shapetree.fit._parameters import read_pairs
     from shapetree.fit._training_rows import bin_rows, read_groups
 
     parameters = replace(model._parameters(), random_state=0)
     rows = training_rows(X, y, None, parameters, True)
-    binned = bin_rows(rows, parameters, read_pairs(rows.table, parameters))
+    binned = bin_rows(rows, parameters)
     halves = half_samples(binned, read_groups(X, groups, rows), 0)
     n_asked, n_same = np.zeros(len(X)), np.zeros(len(X))
     for number in range(n_resamples):
@@ -181,14 +180,13 @@ def test_another_random_state_draws_other_halves():
 def test_halves_are_not_those_of_the_resamples_within_a_fit():
     from shapetree.fit._folds import contents_of
     from shapetree.fit._local_backend import training_rows
-    from shapetree.fit._parameters import read_pairs
     from shapetree.fit._resamples import HalfSamples
     from shapetree.fit._training_rows import bin_rows
 
     X, y = load_breast_cancer(return_X_y=True)
     parameters = ShapeTreeClassifier()._parameters()
     rows = training_rows(X, y, None, parameters, True)
-    binned = bin_rows(rows, parameters, read_pairs(rows.table, parameters))
+    binned = bin_rows(rows, parameters)
     inner = HalfSamples(binned, contents_of(binned), None)
     for seed in (0, 1, 17):
         outer = half_samples(binned, None, seed)
@@ -359,7 +357,6 @@ def test_a_spoilt_file_is_refused(change):
 
 def test_files_agree_with_the_schema():
     jsonschema = pytest.importorskip("jsonschema")
-    text = files("shapetree").joinpath("model.schema.json").read_text(encoding="utf-8")
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     for model, target in (
         (ShapeTreeClassifier(max_depth=2), y > 140),
@@ -368,7 +365,7 @@ def test_files_agree_with_the_schema():
     ):
         model.fit(X, target).stability(X, target, n_resamples=1)
         content = model.to_json()
-        jsonschema.validate(json.loads(content), json.loads(text))
+        jsonschema.validate(json.loads(content), model_schema())
         assert type(model).from_json(content).to_json() == content
 
 

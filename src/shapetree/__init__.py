@@ -26,6 +26,7 @@ from shapetree.export import (
     export_text,
 )
 from shapetree.fit import IdentifierWarning, SearchOptions
+from shapetree.model_file import model_schema
 from shapetree.plot import plot_node, plot_path, plot_tree
 
 __all__ = [
@@ -49,6 +50,7 @@ __all__ = [
     "from_batches",
     "from_json",
     "from_parquet",
+    "model_schema",
     "plot_node",
     "plot_path",
     "plot_tree",

@@ -39,19 +39,7 @@ def new_file(path: PathLike, what: str) -> Iterator[Path]:
     what : str
         What is written, for the error message: "the page".
     """
-    path = Path(os.path.realpath(path))  # what a symbolic link points to
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write {what} to {path}: it is a folder; name a file")
-    if path.exists() and not path.is_file():
-        raise OSError(
-            f"cannot write {what} to {path}: it is not an ordinary file; name another one"
-        )
-    if is_read_only(path):
-        raise PermissionError(f"cannot write {what} to {path}: it is read-only; name another file")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"cannot write {what} to {path}: there is no folder {path.parent}; create it first"
-        )
+    path = writable_place(path, what)
     draft = path.with_name(f".{uuid4().hex}.tmp")
     try:
         yield draft
@@ -67,11 +55,26 @@ def new_file(path: PathLike, what: str) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def is_read_only(path: Path) -> bool:
-    """Whether a file exists that must not be written; its owner may say so to everyone."""
-    if not path.exists():
-        return False
-    return not os.access(path, os.W_OK) or not path.stat().st_mode & 0o222
+def writable_place(path: PathLike, what: str) -> Path:
+    """The file that a path stands for, which may be a symbolic link; an error if none can be there.
+
+    See `new_file`.
+    """
+    path = Path(os.path.realpath(path))  # what a symbolic link points to
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {what} to {path}: it is a folder; name a file")
+    if path.exists() and not path.is_file():
+        raise OSError(
+            f"cannot write {what} to {path}: it is not an ordinary file; name another one"
+        )
+    # The owner of a file may forbid to write it to everyone.
+    if path.exists() and not (os.access(path, os.W_OK) and path.stat().st_mode & 0o222):
+        raise PermissionError(f"cannot write {what} to {path}: it is read-only; name another file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"cannot write {what} to {path}: there is no folder {path.parent}; create it first"
+        )
+    return path
 
 
 def read_text(text_or_path: Any) -> str:

@@ -136,9 +136,8 @@ class HasModelFile(KnownParameters):
 
         Notes
         -----
-        The schema comes with the package: `importlib.resources.files("shapetree") /
-        "model.schema.json"`. It also says how to predict with a model in another language. Later
-        versions of the library will read these models.
+        `model_schema` makes the schema, which also says how to predict with a model in another
+        language. Later versions of the library will read these models.
 
         Examples
         --------

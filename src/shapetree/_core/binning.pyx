@@ -1,4 +1,11 @@
-"""Binning: quantile bins of the columns of a table, and the bin of each of their values."""
+"""Binning: quantile bins of the columns of a table, and the bin of each of their values.
+
+Numbers are brought to buckets of equal width by a count; within each bucket few are left to sort,
+and only where their exact order is asked for:
+
+    values   5.1 0.2 3.3 0.1 3.9 ..     start   [0 | 2 | 2 | 4 | ..]
+    buckets  0.2 0.1 | | 3.3 3.9 | ..   sorted  [n   -   y    ..   ]
+"""
 
 import numpy as np
 
@@ -6,19 +13,17 @@ from cython.parallel cimport prange, threadid
 from cython cimport floating
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport UINT16_MAX, int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from shapetree._core.columns cimport (
-    FLOAT32, UINT16, UINT32, UINT8, Column, Columns, point_at,
+    FLOAT32, UINT16, UINT32, UINT8, Column, Columns, bin_t, point_at,
 )
-from shapetree._core.lookup cimport Lookup, bin_of, lay_out_cells
-
-ctypedef fused bin_t:
-    uint8_t
-    uint16_t
-    uint32_t
+from shapetree._core.threads cimport (
+    Arena, Arenas, Mark, arena_mark, arena_release, arena_take, take_branches, take_doubles,
+    take_ints,
+)
 
 cdef enum:
     DIGIT_BITS = 11
@@ -53,7 +58,7 @@ cdef inline double value_of(uint64_t key) noexcept nogil:
 
 
 ctypedef struct Workspace:
-    # What a thread needs to sort a column.
+    # What a thread needs to sort numbers.
     double* other              # as many numbers as rows
     uint32_t* row              # as many rows, or NULL: the rows' order is not wanted
     uint32_t* other_row
@@ -62,6 +67,22 @@ ctypedef struct Workspace:
     uint8_t* is_sorted         # each bucket
     double* seen               # distinct values in a hash table
     int64_t n_seen             # room there, a power of two
+
+
+cdef void take_workspace(
+    Workspace* work, Py_ssize_t n, bint with_rows, Py_ssize_t max_bins, Arena* arena
+) noexcept nogil:
+    """Take what is needed to sort n numbers; check `arena.failed` afterwards."""
+    work.n_seen = 2
+    while work.n_seen < 2 * (min(n, max_bins) + 1):
+        work.n_seen *= 2
+    work.other = take_doubles(arena, n)
+    work.row = <uint32_t*> take_ints(arena, n) if with_rows else NULL
+    work.other_row = <uint32_t*> take_ints(arena, n) if with_rows else NULL
+    work.count = <int64_t*> arena_take(arena, N_PASSES * (N_DIGITS + 1) * sizeof(int64_t))
+    work.start = take_ints(arena, MAX_BUCKETS + 1)
+    work.is_sorted = <uint8_t*> take_branches(arena, MAX_BUCKETS)
+    work.seen = take_doubles(arena, work.n_seen)
 
 
 cdef void sort_by_digits(
@@ -325,6 +346,19 @@ cdef inline void sort_bucket(Buckets* buckets, int b, Workspace* work) noexcept 
         work.is_sorted[b] = True
 
 
+cdef void sort_with_rows(double* values, Py_ssize_t n, Workspace* work) noexcept nogil:
+    """Sort values, none of which is NaN, and the rows of the workspace; both are in its room then.
+
+    Zeros must have one sign. Equal values keep their order.
+    """
+    cdef:
+        Buckets buckets
+        int b
+    fill_buckets(&buckets, values, n, work)
+    for b in range(buckets.n_buckets):
+        sort_bucket(&buckets, b, work)
+
+
 cdef inline double value_at(
     Buckets* buckets, Py_ssize_t place, int near, Workspace* work
 ) noexcept nogil:
@@ -421,7 +455,7 @@ cdef Py_ssize_t group_sorted(
 
 cdef Py_ssize_t bins_of_values(
     double* values, Py_ssize_t n, const double* weights, Py_ssize_t max_bins, double* low,
-    double* high, Workspace* work
+    double* high, Arena* arena
 ) noexcept nogil:
     """Least and greatest value of each bin of one column; returns how many bins there are.
 
@@ -430,9 +464,14 @@ cdef Py_ssize_t bins_of_values(
     """
     cdef:
         Py_ssize_t i, n_known = 0, n_distinct = -1, n_bins
-        int b
         bint unbounded = False
         Buckets buckets
+        Mark mark = arena_mark(arena)
+        Workspace of_thread
+        Workspace* work = &of_thread
+    take_workspace(work, n, weights != NULL, max_bins, arena)
+    if arena.failed:
+        return 0
     for i in range(n):
         if values[i] != values[i]:
             continue
@@ -443,6 +482,7 @@ cdef Py_ssize_t bins_of_values(
             work.row[n_known] = <uint32_t> i
         n_known += 1
     if n_known == 0:
+        arena_release(arena, mark)
         return 0
     # Where most bins hold few rows, it is fastest to sort all.
     if n_known > 4 * max_bins:
@@ -451,16 +491,16 @@ cdef Py_ssize_t bins_of_values(
         n_bins = n_distinct
         memcpy(high, low, n_bins * sizeof(double))
     else:
-        fill_buckets(&buckets, values, n_known, work)
         if weights == NULL and n_known > 4 * max_bins:
+            fill_buckets(&buckets, values, n_known, work)
             n_bins = group_rows(&buckets, max_bins, low, high, work)
         else:
-            for b in range(buckets.n_buckets):
-                sort_bucket(&buckets, b, work)
+            sort_with_rows(values, n_known, work)
             n_bins = group_sorted(
-                buckets.values, weights, buckets.row, n_known, max_bins, low, high)
+                work.other, weights, work.other_row, n_known, max_bins, low, high)
     if unbounded:
         low[0] = -INFINITY
+    arena_release(arena, mark)
     return n_bins
 
 
@@ -477,38 +517,6 @@ cdef void read_rows(
         for i in range(start, stop):
             values[i] = (<const double*> (
                 column.data + (i if rows == NULL else rows[i]) * column.stride))[0]
-
-
-cdef int make_workspace(
-    Workspace* work, Py_ssize_t n, bint with_rows, Py_ssize_t max_bins
-) noexcept nogil:
-    """Allocate what a thread needs; whether there was memory for it."""
-    work.n_seen = 2
-    while work.n_seen < 2 * (min(n, max_bins) + 1):
-        work.n_seen *= 2
-    work.other = <double*> malloc((n + 1) * sizeof(double))
-    work.row = NULL
-    work.other_row = NULL
-    if with_rows:
-        work.row = <uint32_t*> malloc((n + 1) * sizeof(uint32_t))
-        work.other_row = <uint32_t*> malloc((n + 1) * sizeof(uint32_t))
-    work.count = <int64_t*> malloc(N_PASSES * (N_DIGITS + 1) * sizeof(int64_t))
-    work.start = <int32_t*> malloc((MAX_BUCKETS + 1) * sizeof(int32_t))
-    work.is_sorted = <uint8_t*> malloc(MAX_BUCKETS)
-    work.seen = <double*> malloc(work.n_seen * sizeof(double))
-    return (work.other != NULL and work.count != NULL and work.start != NULL
-            and work.is_sorted != NULL and work.seen != NULL
-            and (not with_rows or (work.row != NULL and work.other_row != NULL)))
-
-
-cdef void free_workspace(Workspace* work) noexcept nogil:
-    free(work.other)
-    free(work.row)
-    free(work.other_row)
-    free(work.count)
-    free(work.start)
-    free(work.is_sorted)
-    free(work.seen)
 
 
 def find_bins(
@@ -539,8 +547,7 @@ def find_bins(
         const double* weight = NULL
         double[:, ::1] values, low, high
         int64_t[::1] n_bins
-        Workspace* works
-        int t, enough = 1
+        Arenas arenas
     columns.check_numbers(features)
     if max_bins < 1 or n_threads < 1:
         raise ValueError("max_bins and n_threads must be at least 1")
@@ -561,28 +568,19 @@ def find_bins(
         weight = &weights[0]
     low, high, n_bins = lows, highs, found
     values = np.empty((n_features, n))
-    works = <Workspace*> malloc(n_threads * sizeof(Workspace))
-    if works == NULL:
-        raise MemoryError("no memory to bin columns")
+    arenas = Arenas(n_threads)
     n_blocks = (n + ROWS_PER_BLOCK - 1) // ROWS_PER_BLOCK
     with nogil:
-        for t in range(n_threads):
-            enough &= make_workspace(&works[t], n, weight != NULL, max_bins)
-        if enough:
-            for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
-                for f in range(n_features):
-                    read_rows(
-                        &columns.column[features[f]], row, block * ROWS_PER_BLOCK,
-                        min((block + 1) * ROWS_PER_BLOCK, n), &values[f, 0])
-            for f in prange(n_features, num_threads=n_threads, schedule="dynamic", chunksize=1):
-                n_bins[f] = bins_of_values(
-                    &values[f, 0], n, weight, max_bins, &low[f, 0], &high[f, 0],
-                    &works[threadid()])
-        for t in range(n_threads):
-            free_workspace(&works[t])
-    free(works)
-    if not enough:
-        raise MemoryError("no memory to bin columns")
+        for block in prange(n_blocks, num_threads=n_threads, schedule="static"):
+            for f in range(n_features):
+                read_rows(
+                    &columns.column[features[f]], row, block * ROWS_PER_BLOCK,
+                    min((block + 1) * ROWS_PER_BLOCK, n), &values[f, 0])
+        for f in prange(n_features, num_threads=n_threads, schedule="dynamic", chunksize=1):
+            n_bins[f] = bins_of_values(
+                &values[f, 0], n, weight, max_bins, &low[f, 0], &high[f, 0],
+                &arenas.of_thread[threadid()])
+    arenas.finish()
     return lows, highs, found
 
 
@@ -618,11 +616,10 @@ def sort_values(
     """
     cdef:
         Py_ssize_t i, n = 0
-        int b
         double[::1] value
         uint32_t[::1] row
         Workspace work
-        Buckets buckets
+        Arenas arenas = Arenas(1)
     ordered = np.empty(values.shape[0])
     rows = np.empty(values.shape[0], dtype=np.uint32)
     if values.shape[0] == 0:
@@ -630,9 +627,8 @@ def sort_values(
     if values.shape[0] >= 2**31 - 1:
         raise ValueError("there are too many values")
     value, row = ordered, rows
-    if not make_workspace(&work, values.shape[0], True, 1):
-        free_workspace(&work)
-        raise MemoryError("no memory to sort values")
+    take_workspace(&work, values.shape[0], True, 1, arenas.of_thread)
+    arenas.finish()
     with nogil:
         for i in range(values.shape[0]):
             if values[i] == values[i]:
@@ -640,16 +636,75 @@ def sort_values(
                 work.row[n] = <uint32_t> i
                 n += 1
         if n > 0:
-            fill_buckets(&buckets, &value[0], n, &work)
-            for b in range(buckets.n_buckets):
-                sort_bucket(&buckets, b, &work)
-            memcpy(&value[0], buckets.values, n * sizeof(double))
-            memcpy(&row[0], buckets.row, n * sizeof(uint32_t))
-        free_workspace(&work)
+            sort_with_rows(&value[0], n, &work)
+            memcpy(&value[0], work.other, n * sizeof(double))
+            memcpy(&row[0], work.other_row, n * sizeof(uint32_t))
     return ordered[:n], rows[:n]
 
 
 # --- the bin of each value ---
+
+
+ctypedef struct Lookup:
+    # Where a feature's bins end, and a table that tells roughly where to look for a value.
+    double* upper              # ends of all bins but the last, then infinity
+    uint16_t* before           # ends before each cell
+    double first               # start of the first cell
+    double scale               # cells in a unit
+    int n_cells
+    int n_bins
+    int width                  # a power of two, above the number of ends in any cell
+
+
+cdef inline int cell_of(const Lookup* lookup, double value) noexcept nogil:
+    """Number of a value's cell, which never falls as values rise; 0 for NaN."""
+    cdef double place = (value - lookup.first) * lookup.scale
+    place = place if place > 0.0 else 0.0
+    return <int> (place if place < lookup.n_cells - 1 else lookup.n_cells - 1)
+
+
+cdef inline int bin_of(const Lookup* lookup, double value, int width) noexcept nogil:
+    """First bin whose end is not below the value; `n_bins` for NaN."""
+    cdef:
+        int position = lookup.before[cell_of(lookup, value)]
+        int half = width >> 1
+    # Every search takes the same steps and needs no branch.
+    while half > 0:
+        position += -<int> (value > lookup.upper[position + half - 1]) & half
+        half >>= 1
+    return position if value == value else lookup.n_bins
+
+
+cdef inline void lay_out_cells(Lookup* lookup, const double* upper, int n_upper) noexcept nogil:
+    """Part the range of the bins' ends into cells of equal width; `before` is 0 everywhere."""
+    cdef:
+        int i, cell, n_here, most = 0
+    lookup.n_bins = n_upper + 1
+    if n_upper > UINT16_MAX:
+        lookup.n_cells = 1
+    lookup.first = upper[0] if n_upper > 0 else 0.0
+    lookup.scale = lookup.n_cells / (upper[n_upper - 1] - upper[0]) if n_upper > 1 else 0.0
+    if not lookup.scale < INFINITY or not lookup.first > -INFINITY:
+        lookup.first = 0.0
+        lookup.scale = 0.0
+    if n_upper > 0:
+        memcpy(lookup.upper, upper, n_upper * sizeof(double))
+    for i in range(n_upper):
+        cell = cell_of(lookup, upper[i]) + 1
+        if cell < lookup.n_cells:
+            lookup.before[cell] += 1
+    n_here = n_upper
+    for cell in range(1, lookup.n_cells):
+        # So far the number of ends in the cell before.
+        most = max(most, lookup.before[cell])
+        n_here -= lookup.before[cell]
+        lookup.before[cell] += lookup.before[cell - 1]
+    most = max(most, n_here)
+    lookup.width = 1
+    while lookup.width <= most:
+        lookup.width *= 2
+    for i in range(n_upper, n_upper + lookup.width):
+        lookup.upper[i] = INFINITY
 
 
 cdef inline void bin_some(

@@ -4,6 +4,11 @@ from libc.float cimport DBL_MAX
 from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
 
+ctypedef fused bin_t:
+    uint8_t
+    uint16_t
+    uint32_t
+
 cdef enum ColumnKind:
     UINT8 = 0
     UINT16 = 1
@@ -44,11 +49,13 @@ cdef inline uint32_t code_at(const Column* column, Py_ssize_t row) noexcept nogi
 
 
 cdef inline double number_at(const Column* column, Py_ssize_t row) noexcept nogil:
-    """A number in a column of numbers; NaN if missing, infinite ones as the greatest finite."""
-    cdef:
-        const char* at = column.data + row * column.stride
-        double value = (<const double*> at)[0] if column.kind == FLOAT64 else (
-            <const float*> at)[0]
+    """A number in a column of numbers as it is, infinite or not; NaN if missing."""
+    cdef const char* at = column.data + row * column.stride
+    return (<const double*> at)[0] if column.kind == FLOAT64 else (<const float*> at)[0]
+
+
+cdef inline double finite(double value) noexcept nogil:
+    """A number, infinite ones as the greatest finite ones; NaN stays."""
     if value > DBL_MAX:
         return DBL_MAX
     return -DBL_MAX if value < -DBL_MAX else value
@@ -63,7 +70,7 @@ cdef inline double side_at(
     """
     cdef int32_t code
     if column.kind != INT32:
-        return number_at(column, row)
+        return finite(number_at(column, row))
     code = (<const int32_t*> (column.data + row * column.stride))[0]
     return position[code] if 0 <= code < n_positions else NAN
 

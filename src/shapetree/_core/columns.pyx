@@ -9,7 +9,6 @@ from cpython.buffer cimport (
 )
 from cpython.exc cimport PyErr_CheckSignals
 from cython.parallel cimport prange, threadid
-from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, sqrt
 from libc.stdint cimport int32_t
 from libc.stdlib cimport calloc, free, malloc
@@ -17,11 +16,6 @@ from libc.string cimport memcpy
 
 cdef enum:
     VISITS_PER_CHECK = 20_000_000    # moves of a row between two chances for Ctrl-C
-
-ctypedef fused bin_t:
-    uint8_t
-    uint16_t
-    uint32_t
 
 cdef dict KINDS = {
     b"B": UINT8, b"H": UINT16, b"I": UINT32, b"i": INT32, b"f": FLOAT32, b"d": FLOAT64,
@@ -108,7 +102,7 @@ cdef int check_rows(const int32_t[::1] rows, Py_ssize_t n_rows) except -1:
 cdef void move_rows(
     bin_t* bins, const int32_t* place, Py_ssize_t n_rows, bin_t* scratch
 ) noexcept nogil:
-    """Move the row at i to place[i], for all i."""
+    """Move the row at i to place[i], for all i: scratch[place[i]] = bins[i], and all back."""
     cdef Py_ssize_t row
     for row in range(n_rows):
         scratch[place[row]] = bins[row]
@@ -291,7 +285,7 @@ cdef void extents_of_block(
         low = INFINITY
         high = -INFINITY
         for row in range(first, last):
-            value = raw_number_at(column, row)
+            value = number_at(column, row)
             low = value if value < low else low
             high = value if value > high else high
         # Of missing values alone, or of none but infinite ones on the other side.
@@ -301,49 +295,30 @@ cdef void extents_of_block(
         greatest[f] = high
 
 
-cdef inline double raw_number_at(const Column* column, Py_ssize_t row) noexcept nogil:
-    """A number as it is, infinite or not."""
-    cdef const char* at = column.data + row * column.stride
-    return (<const double*> at)[0] if column.kind == FLOAT64 else (<const float*> at)[0]
-
-
 def deviations(
     const double[:, ::1] values not None,     # IN: (n_features, n_values)
     const double[::1] counts not None,        # IN: (n_values,) how many rows each counts as
 ):
     """Standard deviation of each feature's numbers; NaN if there are none."""
     cdef:
-        Py_ssize_t f
+        Py_ssize_t f, i
+        double value, n, mean, squares
         double[::1] deviation
     if counts.shape[0] != values.shape[1]:
         raise ValueError("there is a count for each value")
     found = np.empty(values.shape[0])
     deviation = found
-    with nogil:
-        for f in range(values.shape[0]):
-            deviation[f] = deviation_of(values[f], counts)
+    for f in range(values.shape[0]):
+        n = mean = squares = 0.0
+        for i in range(values.shape[1]):
+            value = finite(values[f, i])
+            if value == value:
+                mean += counts[i] * value
+                n += counts[i]
+        mean = mean / n if n > 0.0 else NAN
+        for i in range(values.shape[1]):
+            value = finite(values[f, i]) - mean
+            if value == value:
+                squares += counts[i] * value * value
+        deviation[f] = sqrt(squares / n) if n > 0.0 else NAN
     return found
-
-
-cdef double deviation_of(const double[::1] values, const double[::1] counts) noexcept nogil:
-    cdef:
-        Py_ssize_t i
-        double value, n = 0.0, mean = 0.0, squares = 0.0
-    for i in range(values.shape[0]):
-        value = within_range(values[i])
-        if value == value:
-            mean += counts[i] * value
-            n += counts[i]
-    mean = mean / n if n > 0.0 else NAN
-    for i in range(values.shape[0]):
-        value = within_range(values[i])
-        if value == value:
-            squares += counts[i] * (value - mean) * (value - mean)
-    return sqrt(squares / n) if n > 0.0 else NAN
-
-
-cdef inline double within_range(double value) noexcept nogil:
-    """A number, infinite ones as the greatest finite ones; NaN stays."""
-    if value > DBL_MAX:
-        return DBL_MAX
-    return -DBL_MAX if value < -DBL_MAX else value

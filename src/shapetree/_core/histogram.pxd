@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t
 
+from shapetree._core.columns cimport Columns
+from shapetree._core.rows cimport NodeRows
 from shapetree._core.threads cimport Arena
 
 ctypedef struct NodeTargets:
@@ -10,6 +12,7 @@ ctypedef struct NodeTargets:
     const double* values     # or these, multiplied by weights
     const double* weights    # or NULL
     const double* counts     # how many rows each stands for, if they have weights; NULL for 1
+    const double* times      # or how often each is there; NULL for once, as nearly everywhere
     int n_outputs
     int n_stats
     int n_channels
@@ -29,6 +32,17 @@ cdef inline void add_row(const NodeTargets* targets, Py_ssize_t i, double* cell)
             cell[1 + o] += targets.values[i * n_outputs + o]
     if targets.weights != NULL:
         cell[targets.n_stats] += targets.counts[i] if targets.counts != NULL else 1.0
+
+
+cdef inline void add_repeated_row(
+    const NodeTargets* targets, Py_ssize_t i, double* cell
+) noexcept nogil:
+    """Add the node's i-th row, of one output and without weight, as often as it is there."""
+    if targets.labels != NULL:
+        cell[targets.labels[i]] += targets.times[i]
+    else:
+        cell[0] += targets.times[i]
+        cell[1] += targets.times[i] * targets.values[i]
 
 
 cdef inline NodeTargets targets_from(NodeTargets node, Py_ssize_t start) noexcept nogil:
@@ -60,3 +74,25 @@ cdef class Targets:
     cdef NodeTargets gather(self, const int32_t* rows, Py_ssize_t n, Arena* arena) noexcept nogil
     cdef NodeTargets as_they_are(self) noexcept nogil
     cdef int set_weights(self, weights, counts) except -1
+
+
+ctypedef struct RowsToSum:
+    # A node's rows, each once, and their targets.
+    Py_ssize_t n
+    const int32_t* rows
+    NodeTargets targets
+
+
+cdef class LevelRows:
+    cdef Columns bins
+    cdef Targets targets
+    cdef NodeRows rows
+    cdef const int32_t[::1] nodes
+    cdef bint counts_repeats
+
+    cdef RowsToSum gather(self, Py_ssize_t i, Arena* arena) noexcept nogil
+    cdef void gather_repeats(self, RowsToSum* found, Arena* arena) noexcept nogil
+    cdef int sum_feature(
+        self, const RowsToSum* given, int f, int n_bins, Arena* arena, int32_t** bin_of_cell,
+        double** sums,
+    ) noexcept nogil

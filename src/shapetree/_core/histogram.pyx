@@ -9,10 +9,11 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.stdlib cimport calloc, free
+from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memset
 
 from shapetree._core.columns cimport UINT8, UINT16, Column, Columns, check_rows, code_at
+from shapetree._core.rows cimport NodeRows
 from shapetree._core.sorting cimport sort_items
 from shapetree._core.threads cimport (
     MAX_PARTS, Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_doubles, take_ints,
@@ -24,11 +25,77 @@ cdef extern from "vector.h":
 cdef enum:
     ROWS_PER_BLOCK = 65536    # of a table: the bins of two features, or targets, stay in the cache
     TASKS_PER_THREAD = 8      # so that threads have done at about the same time
+    BINS_PER_ROW = 2          # beyond which those without rows are left out
 
 ctypedef fused bin_t:
     uint8_t
     uint16_t
     uint32_t
+
+
+# --- memory of histograms -------------------------------------------------------------------------
+
+cdef enum:
+    LEAST_KEPT = 1 << 16      # bytes; the system has less at hand anyway
+    MOST_KEPT = 1 << 24       # bytes that are kept, of all sizes together
+
+# Memory that no histogram uses now, by the power of two that its size is. The system would take it
+# back after each level, and give and clear new pages for the next: that takes as long as summing.
+cdef list unused = [[] for _ in range(64)]
+cdef size_t n_unused = 0      # bytes
+
+
+cdef class Room:
+    """Memory of a histogram, which the next one may take when the last array on it is gone."""
+    cdef void* memory
+    cdef size_t size
+    cdef int power
+    cdef Py_ssize_t[1] shape
+
+    def __cinit__(self, size_t size):
+        global n_unused
+        while (<size_t> 1 << self.power) < size:
+            self.power += 1
+        self.size = <size_t> 1 << self.power
+        try:
+            self.memory = <void*> <size_t> unused[self.power].pop()
+            n_unused -= self.size
+        except IndexError:  # asked for as it comes: another thread might take the last
+            self.memory = malloc(self.size)
+        if self.memory == NULL:
+            raise MemoryError("no memory for a histogram")
+
+    def __dealloc__(self):
+        global n_unused
+        if self.memory != NULL and n_unused + self.size <= MOST_KEPT:
+            unused[self.power].append(<size_t> self.memory)
+            n_unused += self.size
+        else:
+            free(self.memory)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        self.shape[0] = self.size
+        buffer.buf = self.memory
+        buffer.obj = self
+        buffer.len = self.size
+        buffer.itemsize = 1
+        buffer.readonly = False
+        buffer.ndim = 1
+        buffer.format = NULL
+        buffer.shape = self.shape
+        buffer.strides = NULL
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
+
+
+def room_for_sums(*shape):
+    """An array for sums, in memory that others have used; what it holds means nothing."""
+    cdef size_t size = 8
+    for length in shape:
+        size *= length
+    if size < LEAST_KEPT:
+        return np.empty(shape)
+    return np.frombuffer(Room(size), np.float64, size // 8).reshape(shape)
 
 
 cdef class Targets:
@@ -143,6 +210,7 @@ cdef class Targets:
         node.values = NULL
         node.weights = NULL
         node.counts = NULL
+        node.times = NULL
         node.n_outputs = self.n_outputs
         node.n_stats = self.n_stats
         node.n_channels = self.n_channels
@@ -306,12 +374,32 @@ cdef void sum_several_values(
             cell[1 + o] += values[i * n_outputs + o]
 
 
+cdef void add_repeated_rows(
+    const bin_t* bins, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n, double* cells
+) noexcept nogil:
+    """Add rows that are there several times."""
+    cdef:
+        Py_ssize_t i
+        int n_stats = targets.n_stats
+        const int32_t* labels = targets.labels
+        const double* times = targets.times
+    if labels != NULL:
+        for i in range(n):
+            cells[<Py_ssize_t> bins[rows[i]] * n_stats + labels[i]] += times[i]
+        return
+    for i in range(n):
+        add_repeated_row(targets, i, cells + <Py_ssize_t> bins[rows[i]] * n_stats)
+
+
 cdef void add_rows(
     const bin_t* bins, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n, double* cells
 ) noexcept nogil:
     cdef:
         Py_ssize_t i
         int n_channels = targets.n_channels
+    if targets.times != NULL:
+        add_repeated_rows(bins, rows, targets, n, cells)
+        return
     if targets.weights == NULL and targets.labels == NULL:
         if targets.n_outputs == 1:
             sum_values(bins, rows, targets.values, n, cells)
@@ -650,7 +738,7 @@ def build_cells(
             cell_start[node, f - first] = total
             total += min(stops[node] - starts[node], offsets[f + 1] - offsets[f])
     bins_of_cells = np.zeros(total, dtype=np.int32)
-    sums_of_cells = np.zeros((total, targets.n_channels))
+    sums_of_cells = room_for_sums(total, targets.n_channels)
     if total > 0:
         bin_of_cell = bins_of_cells
         sums = sums_of_cells
@@ -662,9 +750,8 @@ def build_cells(
                 node = task // n_features
                 f = <int> (task % n_features)
                 if stops[node] > starts[node]:
-                    n_cells[node, f] = sum_cells_of(
-                        &bins.column[first + f], &order[starts[node]], placed, starts[node],
-                        stops[node] - starts[node],
+                    n_cells[node, f] = sum_cells_at(
+                        &bins.column[first + f], order, placed, starts[node], stops[node],
                         <int> (offsets[first + f + 1] - offsets[first + f]),
                         &arenas.of_thread[threadid()], &bin_of_cell[cell_start[node, f]],
                         &sums[cell_start[node, f], 0])
@@ -794,12 +881,11 @@ def join_cells(list parts not None):
 
 
 cdef int sum_few_bins(
-    const Column* column, const int32_t* rows, PlacedTargets placed, Py_ssize_t start,
-    Py_ssize_t n, int32_t* bin_of_cell, double* sums,
+    const Column* column, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n,
+    int32_t* bin_of_cell, double* sums,
 ) noexcept nogil:
     """Sum each bin's rows, of at most 256 bins; returns the number of bins that hold rows."""
     cdef:
-        NodeTargets targets = placed.at(start)
         uint64_t held[4]
         uint8_t cell_of_bin[256]
         Py_ssize_t i
@@ -818,6 +904,11 @@ cdef int sum_few_bins(
             bin_of_cell[n_cells] = b
             n_cells += 1
             bits &= bits - 1
+    if targets.times != NULL:
+        for i in range(n):
+            b = cell_of_bin[code_at(column, rows[i])]
+            add_repeated_row(targets, i, sums + <Py_ssize_t> b * targets.n_channels)
+        return n_cells
     if targets.labels != NULL and targets.weights == NULL and targets.n_outputs == 1:
         for i in range(n):
             b = cell_of_bin[code_at(column, rows[i])]
@@ -825,20 +916,20 @@ cdef int sum_few_bins(
         return n_cells
     for i in range(n):
         b = cell_of_bin[code_at(column, rows[i])]
-        add_row(&targets, i, sums + <Py_ssize_t> b * targets.n_channels)
+        add_row(targets, i, sums + <Py_ssize_t> b * targets.n_channels)
     return n_cells
 
 
 cdef int sum_sorted(
-    const Column* column, const int32_t* rows, PlacedTargets placed, Py_ssize_t start,
-    Py_ssize_t n, int n_bins, Arena* arena, int32_t* bin_of_cell, double* sums,
+    const Column* column, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n,
+    int n_bins, Arena* arena, int32_t* bin_of_cell, double* sums,
 ) noexcept nogil:
     """Sort a node's rows by bin, then sum each bin's rows; returns the number of bins."""
     cdef:
         Mark mark = arena_mark(arena)
-        NodeTargets targets = placed.at(start)
         uint64_t* items = <uint64_t*> take_doubles(arena, n)
         uint64_t* scratch = <uint64_t*> take_doubles(arena, n)
+        double* cell
         Py_ssize_t i
         int32_t b, last = -1
         int n_cells = 0
@@ -853,18 +944,131 @@ cdef int sum_sorted(
             bin_of_cell[n_cells] = b
             n_cells += 1
             last = b
-        add_row(&targets, <uint32_t> items[i], sums + (n_cells - 1) * targets.n_channels)
+        cell = sums + (n_cells - 1) * targets.n_channels
+        if targets.times != NULL:
+            add_repeated_row(targets, <uint32_t> items[i], cell)
+        else:
+            add_row(targets, <uint32_t> items[i], cell)
     arena_release(arena, mark)
     return n_cells
 
 
 cdef int sum_cells_of(
-    const Column* column, const int32_t* rows, PlacedTargets placed, Py_ssize_t start,
-    Py_ssize_t n, int n_bins, Arena* arena, int32_t* bin_of_cell, double* sums,
+    const Column* column, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n,
+    int n_bins, Arena* arena, int32_t* bin_of_cell, double* sums,
 ) noexcept nogil:
+    memset(sums, 0, min(n, n_bins) * targets.n_channels * sizeof(double))
     if n_bins <= 256:
-        return sum_few_bins(column, rows, placed, start, n, bin_of_cell, sums)
-    return sum_sorted(column, rows, placed, start, n, n_bins, arena, bin_of_cell, sums)
+        return sum_few_bins(column, rows, targets, n, bin_of_cell, sums)
+    return sum_sorted(column, rows, targets, n, n_bins, arena, bin_of_cell, sums)
+
+
+cdef int sum_cells_at(
+    const Column* column, const int32_t[::1] order, PlacedTargets placed, Py_ssize_t start,
+    Py_ssize_t stop, int n_bins, Arena* arena, int32_t* bin_of_cell, double* sums,
+) noexcept nogil:
+    """The same for the rows at some places."""
+    cdef NodeTargets targets = placed.at(start)
+    return sum_cells_of(
+        column, &order[start], &targets, stop - start, n_bins, arena, bin_of_cell, sums)
+
+
+# --- histograms that are never kept ---------------------------------------------------------------
+
+cdef class LevelRows:
+    """The rows of some nodes, to be summed when a search asks for a node and feature.
+
+    So no histogram leaves the cache, and none is summed of a feature that a node may not split on.
+
+    Parameters
+    ----------
+    bins : Columns
+    targets : Targets
+    rows : NodeRows
+        They must not be sent on before the search is done.
+    nodes : int32 array
+    """
+
+    def __init__(
+        self, Columns bins not None, Targets targets not None, NodeRows rows not None,
+        const int32_t[::1] nodes not None,
+    ):
+        if rows.n_rows > min(bins.n_rows, targets.n_rows):
+            raise ValueError("there are fewer rows of bins, or targets, than of nodes")
+        rows.check_nodes(nodes)
+        self.bins, self.targets, self.rows, self.nodes = bins, targets, rows, nodes
+        # Sums of rows that are drawn several times are found at once.
+        self.counts_repeats = (
+            rows.has_repeats and not targets.has_weights and targets.n_outputs == 1)
+
+    cdef RowsToSum gather(self, Py_ssize_t i, Arena* arena) noexcept nogil:
+        """Bring the rows of the i-th node together; they last until the arena is released."""
+        cdef:
+            int64_t start = self.rows._start[self.nodes[i]]
+            RowsToSum found
+        found.n = self.rows._stop[self.nodes[i]] - start
+        found.rows = &self.rows._order[start]
+        if self.counts_repeats:
+            self.gather_repeats(&found, arena)
+        else:
+            found.targets = self.targets.gather(found.rows, found.n, arena)
+        return found
+
+    cdef void gather_repeats(self, RowsToSum* found, Arena* arena) noexcept nogil:
+        """Bring rows together that stand there several times, next to each other, as one each."""
+        cdef:
+            NodeTargets given = self.targets.as_they_are()
+            int32_t* rows = take_ints(arena, found.n)
+            int32_t* labels = NULL
+            double* values = NULL
+            double* times = take_doubles(arena, found.n)
+            Py_ssize_t i, n = 0
+            int32_t row, last = -1
+        if given.labels != NULL:
+            labels = take_ints(arena, found.n)
+        else:
+            values = take_doubles(arena, found.n)
+        if arena.failed:
+            return
+        for i in range(found.n):
+            row = found.rows[i]
+            n += row != last
+            rows[n - 1] = row
+            times[n - 1] = 1.0 if row != last else times[n - 1] + 1.0
+            last = row
+        for i in range(n):
+            if labels != NULL:
+                labels[i] = given.labels[rows[i]]
+            else:
+                values[i] = given.values[rows[i]]
+        given.labels, given.values, given.times = labels, values, times
+        found.targets, found.rows, found.n = given, rows, n
+
+    cdef int sum_feature(
+        self, const RowsToSum* given, int f, int n_bins, Arena* arena, int32_t** bin_of_cell,
+        double** sums,
+    ) noexcept nogil:
+        """Sums of a node's rows by the bins of a feature; returns how many cells there are.
+
+        These are all bins, where `bin_of_cell` becomes NULL, or those alone that hold rows. They
+        last until the arena is released.
+        """
+        cdef:
+            const Column* column = &self.bins.column[f]
+            Py_ssize_t n_cells = n_bins
+        bin_of_cell[0] = NULL
+        if BINS_PER_ROW * given.n < n_bins:
+            n_cells = given.n
+            bin_of_cell[0] = take_ints(arena, n_cells)
+        sums[0] = take_doubles(arena, n_cells * given.targets.n_channels)
+        if arena.failed:
+            return 0
+        if bin_of_cell[0] != NULL:
+            return sum_cells_of(
+                column, given.rows, &given.targets, given.n, n_bins, arena, bin_of_cell[0], sums[0])
+        memset(sums[0], 0, n_cells * given.targets.n_channels * sizeof(double))
+        add_column(column, given.rows, &given.targets, given.n, sums[0])
+        return n_bins
 
 
 def sum_nodes(
@@ -906,7 +1110,19 @@ cdef bint add_all(
     Py_ssize_t stop, double* cell,
 ) noexcept nogil:
     """Add the rows at some places; whether all of them exist."""
-    cdef Py_ssize_t i
+    cdef:
+        Py_ssize_t i
+        int64_t ones = 0
+    if targets.labels != NULL and targets.weights == NULL and targets.n_stats == 2 and (
+            targets.n_outputs == 1):
+        # Counted without waiting for the last sum to be stored.
+        for i in range(start, stop):
+            if not 0 <= order[i] < n_rows:
+                return False
+            ones += targets.labels[order[i]]
+        cell[0] += <double> (stop - start - ones)
+        cell[1] += <double> ones
+        return True
     for i in range(start, stop):
         if not 0 <= order[i] < n_rows:
             return False

@@ -52,6 +52,10 @@ def pieces_of_bins(
 ):
     """Join the bins of an ordered feature to pieces of its axis.
 
+        bins      0   1   2   3   4   5   missing      branch_of_bin, - where no row is
+        branch    0   0   -   1   1   0      2
+        pieces   [ 0     ) [ 1     ) [ 0   )           parted between bins 1 and 3, and 4 and 5
+
     A piece ends where the next bin with rows goes elsewhere, at a short number between the two. The
     last bin is that of missing values, which are no piece. If numbers of rows are not told, bins
     without a branch are those that hold none.
@@ -240,59 +244,6 @@ def pieces_of_splits(splits, const int64_t[::1] largest not None, features):
     finally:
         free(of_feature)
     return found
-
-
-def number_cuts(low not None):
-    """Number the cuts and regions of a binary tree, each from low to high.
-
-    Parameters
-    ----------
-    low : int array of shape (n_nodes,)
-        The child below a node's cut, the one above follows it; -1 for regions.
-
-    Returns
-    -------
-    cuts, regions : int arrays
-        Nodes that are cuts, and nodes that are regions, in their new order.
-    cut_low, cut_high : int arrays of shape (n_cuts,)
-        Where points go that are not, or are, above a cut: to cut c, or to region p, written as
-        -1 - p.
-    """
-    cdef:
-        const int32_t[::1] child = np.ascontiguousarray(low, dtype=np.int32)
-        Py_ssize_t n = child.shape[0], i, n_cuts = 0, n_regions = 0, n_waiting = 1
-        int32_t node
-        int32_t[::1] waiting = np.zeros(n + 1, dtype=np.int32)
-        int32_t[::1] code = np.empty(n, dtype=np.int32)
-        int64_t[::1] cut, region
-        int32_t[::1] below, above
-    if n == 0:
-        raise ValueError("a tree has a root")
-    cuts, regions = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    cut, region = cuts, regions
-    while n_waiting > 0:
-        n_waiting -= 1
-        node = waiting[n_waiting]
-        if child[node] < 0:
-            code[node] = <int32_t> (-1 - n_regions)
-            region[n_regions] = node
-            n_regions += 1
-            continue
-        # Every node comes once, or else there would be more of them.
-        if not 0 < child[node] < n - 1 or n_cuts + n_regions + n_waiting + 3 > n:
-            raise ValueError("every node but the root is the child of one node")
-        code[node] = <int32_t> n_cuts
-        cut[n_cuts] = node
-        n_cuts += 1
-        waiting[n_waiting] = child[node] + 1
-        waiting[n_waiting + 1] = child[node]
-        n_waiting += 2
-    cut_low, cut_high = np.empty(n_cuts, dtype=np.int32), np.empty(n_cuts, dtype=np.int32)
-    below, above = cut_low, cut_high
-    for i in range(n_cuts):
-        below[i] = code[child[cut[i]]]
-        above[i] = code[child[cut[i]] + 1]
-    return cuts[:n_cuts], regions[:n_regions], cut_low, cut_high
 
 
 # --- pairs over the columns of a table ------------------------------------------------------------

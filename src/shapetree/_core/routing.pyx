@@ -3,28 +3,43 @@
 Nodes with shape functions of one feature know the branch of every bin; those of pairs have cuts.
 The rows of a node are one range of places, see `shapetree._core.rows`.
 
-Losses are multiples of a unit, so that sums do not depend on order: see
-`shapetree._core.losses` for this and for what an anchor is.
+    place   0 . . . . . . . . n          node 0 has all places, nodes 1 and 2 a part each
+            |  1  |    2    |            (a leaf's rows in a row)
+                  | 3 | 4 |5|            to send node 2: count leaves 3, 4, 5 by blocks of
+                                         rows, add up where each block's rows go, move them
+
+Branch b would cost a row the loss of the leaf that it ends in if it goes there; rows for which
+these differ *care*, and what they lose is summed by bin, feature by feature:
+
+    care_row  [ 17, 4, 9, .. ]           rows of the node that care
+    care_loss [ l1 l2, l1 l2, .. ]       losses in branch 1, 2, .. beyond branch 0
+    sums[bin of row 17] += l1 l2         bins that rows lie in are the feature's *cells*
+
+Losses are rounded to a grid, so that their sums are exact: neither the order of rows nor the number
+of threads can change them. `anchor` is a power of two that no sum of losses exceeds; to add and
+subtract it leaves multiples of anchor / 2**52. Sums that nothing was added to are minus zero, so
+that no other mark is needed where bins are few.
 """
 
 cimport cython
 import numpy as np
 
 from cython.parallel cimport prange, threadid
+from libc.math cimport fabs, signbit
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
-from shapetree._core.columns cimport UINT8, UINT16, UINT32, Column, Columns, code_at
-from shapetree._core.losses cimport (
-    CellScratch, LeafLosses, RowTargets, add_losses, add_targets, add_to_two, gather_cells,
-    loss_in_leaf,
+from shapetree._core.columns cimport (
+    UINT8, UINT16, UINT32, Column, Columns, bin_t, projection, side_at,
 )
-from shapetree._core.pieces cimport PairCuts, branch_by_cuts
+from shapetree._core.pieces cimport Cuts, PairCuts, branch_by_cuts
 from shapetree._core.rows cimport NodeRows
-from shapetree._core.sorting cimport sort_rows
-from shapetree._core.steps cimport Step, branch_at, follow, leaves_below, n_regions, piece_at
+from shapetree._core.sorting cimport sort_items
 from shapetree._core.threads cimport APART
+
+cdef extern from "vector.h":
+    int lowest_bit(uint64_t bits) noexcept nogil
 
 cdef enum:
     BLOCK = 16384        # rows that one thread takes at a time
@@ -32,6 +47,373 @@ cdef enum:
     SORT_AFTER = 2       # times that all rows may move before leaves are sorted
     MIN_SORTED = 2048    # rows of a leaf that are worth sorting
     MIN_AT_ONCE = 128    # rows of a node that are worth summing by two features at once
+
+# --- what a row loses in a leaf -------------------------------------------------------------------
+
+ctypedef struct RowTargets:
+    # What the losses of rows are made of.
+    const int32_t* labels
+    const double* values
+    const double* weights
+    const double* anchors
+    int n_outputs
+    bint absolute
+
+
+@cython.final
+cdef class LeafLosses:
+    """What it costs to send a row to a leaf.
+
+    Parameters
+    ----------
+    labels : int32 array (n_rows, n_outputs) or None
+        For each output, the column of a table that holds the row's loss in every leaf.
+    values : float64 array (n_rows, n_outputs) or None
+        Or the row's own values, from which those of the leaf in the table differ. Exactly one of
+        the two is given.
+    weights : float64 array (n_rows,) or None
+    n_columns : int
+        Columns of the table: one for each label, or each output.
+    absolute : bool
+        Whether the loss is the absolute difference instead of the squared one.
+    anchors : float64 array (n_outputs,) or None
+        Three times powers of two that sums of weighted values do not exceed: these are rounded,
+        so that leaves' sums do not depend on the order of rows. None to sum them as they are.
+    """
+
+    cdef const int32_t[:, ::1] labels
+    cdef const double[:, ::1] values
+    cdef const double[::1] weights
+    cdef const double[::1] anchors
+    cdef RowTargets targets
+    cdef bint has_labels
+    cdef readonly Py_ssize_t n_rows
+    cdef readonly int n_outputs
+    cdef readonly int n_columns
+
+    def __init__(self, labels, values, weights, int n_columns, bint absolute=False, anchors=None):
+        has_labels = labels is not None
+        if has_labels == (values is not None):
+            raise ValueError("give either labels or values")
+        given = np.ascontiguousarray(
+            labels if has_labels else values, dtype=np.int32 if has_labels else np.float64
+        )
+        if given.ndim != 2 or given.shape[1] == 0:
+            raise ValueError("targets must be (n_rows, n_outputs)")
+        if has_labels and given.size and (given.min() < 0 or given.max() >= n_columns):
+            raise ValueError("labels must be columns of the table")
+        if n_columns < 1 or not (has_labels or n_columns == given.shape[1]):
+            raise ValueError("the table has a column for each label, or for each output")
+        if weights is not None:
+            weights = np.ascontiguousarray(weights, dtype=np.float64)
+            if weights.shape != (len(given),):
+                raise ValueError("weights must be (n_rows,)")
+        if anchors is not None or not has_labels:
+            anchors = np.zeros(given.shape[1]) if anchors is None else (
+                np.ascontiguousarray(anchors, dtype=np.float64))
+            if anchors.shape != (given.shape[1],):
+                raise ValueError("anchors must be (n_outputs,)")
+        self.labels, self.values = (given, None) if has_labels else (None, given)
+        self.weights = weights
+        self.anchors = anchors
+        self.has_labels = has_labels
+        self.n_rows, self.n_outputs = given.shape
+        self.n_columns = n_columns
+        self.targets.n_outputs = self.n_outputs
+        self.targets.absolute = absolute
+        if self.n_rows:
+            self.targets.labels = &self.labels[0, 0] if has_labels else NULL
+            self.targets.values = NULL if has_labels else &self.values[0, 0]
+            self.targets.weights = &self.weights[0] if weights is not None else NULL
+            self.targets.anchors = NULL if has_labels else &self.anchors[0]
+
+    @property
+    def width(self):
+        """Sums that a leaf has: weight of each label, or of all rows and of each output."""
+        return self.n_columns if self.has_labels else 1 + self.n_outputs
+
+
+cdef inline double loss_in_leaf(
+    const RowTargets* targets, Py_ssize_t row, const double* leaf, double anchor
+) noexcept nogil:
+    """Loss of a row in a leaf, whose line of the table is given."""
+    cdef:
+        int o, n_outputs = targets.n_outputs
+        double difference, loss = 0.0
+    if targets.labels != NULL:
+        loss = leaf[targets.labels[row * n_outputs]]
+        for o in range(1, n_outputs):
+            loss += leaf[targets.labels[row * n_outputs + o]]
+    else:
+        for o in range(n_outputs):
+            difference = targets.values[row * n_outputs + o] - leaf[o]
+            loss += fabs(difference) if targets.absolute else difference * difference
+    # Rounded before it is multiplied, so that a weight of n is n rows.
+    loss = (loss + anchor) - anchor
+    if targets.weights != NULL:
+        loss = (loss * targets.weights[row] + anchor) - anchor
+    return loss
+
+
+cdef void add_targets(
+    const RowTargets* targets, const int32_t* rows, Py_ssize_t n, double* sums
+) noexcept nogil:
+    """Add rows to what their leaf sums up to."""
+    cdef:
+        Py_ssize_t i, row
+        int o, n_outputs = targets.n_outputs
+        double weight = 1.0, value
+    for i in range(n):
+        row = rows[i]
+        if targets.weights != NULL:
+            weight = targets.weights[row]
+        if targets.labels != NULL:
+            for o in range(n_outputs):
+                sums[targets.labels[row * n_outputs + o]] += weight
+        else:
+            sums[0] += weight
+            for o in range(n_outputs):
+                # As in `loss_in_leaf`.
+                value = (targets.values[row * n_outputs + o] + targets.anchors[o]) - (
+                    targets.anchors[o])
+                sums[1 + o] += (weight * value + targets.anchors[o]) - targets.anchors[o]
+
+
+# --- sums by bin ----------------------------------------------------------------------------------
+
+cdef inline void add_to_cell(double* cell, const double* values, int n_others) noexcept nogil:
+    cdef:
+        int o
+        double first, second
+    if n_others == 1:
+        cell[0] += values[0]
+    elif n_others == 2:
+        # With three branches, the refinement of a tree spends its time here.
+        first = cell[0] + values[0]
+        second = cell[1] + values[1]
+        cell[0] = first
+        cell[1] = second
+    else:
+        for o in range(n_others):
+            cell[o] += values[o]
+
+
+cdef void add_losses(
+    const bin_t* bins, const int32_t* rows, const double* values, Py_ssize_t n, int n_others,
+    double* sums, uint64_t* marks,
+) noexcept nogil:
+    """Add rows to the sums of their bins; if there are marks, mark these in words of 64 bins."""
+    cdef Py_ssize_t i, code
+    if marks != NULL:
+        for i in range(n):
+            code = bins[rows[i]]
+            marks[code >> 6] |= <uint64_t> 1 << (code & 63)
+            add_to_cell(sums + code * n_others, values + i * n_others, n_others)
+    elif n_others == 1:
+        for i in range(n):
+            add_to_cell(sums + bins[rows[i]], values + i, 1)
+    elif n_others == 2:
+        for i in range(n):
+            add_to_cell(sums + 2 * bins[rows[i]], values + 2 * i, 2)
+    else:
+        for i in range(n):
+            add_to_cell(sums + bins[rows[i]] * n_others, values + i * n_others, n_others)
+
+
+cdef void add_to_two(
+    const uint8_t* bins, const uint8_t* others_bins, const int32_t* rows, const double* values,
+    Py_ssize_t n, int n_others, double* sums, double* others_sums,
+) noexcept nogil:
+    """Add rows to the sums of two features at once: each row and its losses are read only once."""
+    cdef:
+        Py_ssize_t i, code, others_code
+        double value
+    if n_others == 1:
+        for i in range(n):
+            code, others_code, value = bins[rows[i]], others_bins[rows[i]], values[i]
+            sums[code] += value
+            others_sums[others_code] += value
+    elif n_others == 2:
+        for i in range(n):
+            code, others_code = 2 * bins[rows[i]], 2 * others_bins[rows[i]]
+            add_to_cell(sums + code, values + 2 * i, 2)
+            add_to_cell(others_sums + others_code, values + 2 * i, 2)
+    else:
+        for i in range(n):
+            code, others_code = n_others * bins[rows[i]], n_others * others_bins[rows[i]]
+            add_to_cell(sums + code, values + i * n_others, n_others)
+            add_to_cell(others_sums + others_code, values + i * n_others, n_others)
+
+
+cdef inline bint is_empty(double sum_of_losses) noexcept nogil:
+    """Whether nothing was added to a sum: it is minus zero then, which no sum of differences is."""
+    # Without a branch, as no processor could foresee it.
+    return (sum_of_losses == 0.0) & (signbit(sum_of_losses) != 0)
+
+
+cdef inline uint64_t filled_bins(const double* sums, Py_ssize_t n, int n_others) noexcept nogil:
+    """Mark which of up to 64 bins something was added to."""
+    cdef:
+        Py_ssize_t i
+        uint64_t bits = 0
+    for i in range(n):
+        bits |= <uint64_t> (not is_empty(sums[i * n_others])) << i
+    return bits
+
+
+cdef inline void move_cell(double* cell, double* target, int n_others) noexcept nogil:
+    """Copy the sums of a bin, and leave them empty."""
+    cdef int o
+    if n_others == 2:
+        target[0] = cell[0]
+        target[1] = cell[1]
+        cell[0] = -0.0
+        cell[1] = -0.0
+        return
+    for o in range(n_others):
+        target[o] = cell[o]
+        cell[o] = -0.0
+
+
+cdef class CellScratch:
+    """Room in which each thread sums up the bins of two features, all empty."""
+
+    cdef double* sums
+    cdef uint64_t* marks
+    cdef Py_ssize_t n_sums        # for each feature
+    cdef Py_ssize_t n_words       # for each thread
+
+    def __cinit__(self, int n_threads, Py_ssize_t n_bins, int n_others):
+        cdef Py_ssize_t i
+        n_bins = (n_bins + 511) // 512 * 512
+        self.n_sums = n_bins * n_others
+        self.n_words = n_bins // 64
+        self.sums = <double*> malloc(2 * n_threads * self.n_sums * sizeof(double))
+        self.marks = <uint64_t*> calloc(n_threads * self.n_words, sizeof(uint64_t))
+        if self.sums == NULL or self.marks == NULL:
+            raise MemoryError("no memory to sum losses")
+        for i in range(2 * n_threads * self.n_sums):
+            self.sums[i] = -0.0
+
+    def __dealloc__(self):
+        free(self.sums)
+        free(self.marks)
+
+
+cdef int gather_cells(
+    double* sums, uint64_t* marks, Py_ssize_t n_bins, int n_others, int32_t* bin_of_cell,
+    double* losses,
+) noexcept nogil:
+    """Move the sums of a feature to its cells, and leave them empty, and no marks if there are any.
+
+    Returns the number of cells.
+    """
+    cdef:
+        Py_ssize_t i, word
+        int n_cells = 0
+        uint64_t bits
+    for word in range((n_bins + 63) // 64):
+        if marks == NULL:
+            bits = filled_bins(
+                sums + 64 * word * n_others, min(64, n_bins - 64 * word), n_others)
+        else:
+            bits = marks[word]
+            marks[word] = 0
+        while bits:
+            i = 64 * word + lowest_bit(bits)
+            bits &= bits - 1
+            bin_of_cell[n_cells] = i
+            move_cell(sums + i * n_others, losses + n_cells * n_others, n_others)
+            n_cells += 1
+    return n_cells
+
+
+# --- steps of rows down a tree over bins ---------------------------------------------------------
+
+ctypedef struct Step:
+    # A node that rows pass. A leaf sends every row to itself, so that all rows take as many steps.
+    const char* codes             # bins of the rows, for a shape function of one feature
+    int kind                      # of this column
+    const uint8_t* branch_of_bin
+    const Cuts* cuts              # for one of a pair; else NULL
+    const int32_t* child          # of each branch
+    int n_branches                # 0 for a leaf
+    int n_steps                   # to the deepest leaf below
+    int n_pieces                  # bins, the missing one included, or regions and missing values
+    int parent                    # -1 for the root, and for nodes that no node leads to
+    bint is_new                   # whether the split is not the one that rows were sent by
+    bint has_new_children         # or the children are not those that rows were sent to
+
+
+cdef inline uint32_t bin_at(const Step* step, Py_ssize_t row) noexcept nogil:
+    if step.kind == UINT8:
+        return (<const uint8_t*> step.codes)[row]
+    if step.kind == UINT16:
+        return (<const uint16_t*> step.codes)[row]
+    return (<const uint32_t*> step.codes)[row]
+
+
+cdef inline int branch_at(const Step* step, Py_ssize_t row) noexcept nogil:
+    if step.cuts == NULL:
+        return step.branch_of_bin[bin_at(step, row)]
+    return branch_by_cuts(step.cuts, row)
+
+
+cdef inline void follow(
+    const Step* steps, int n_steps, const int32_t* rows, Py_ssize_t n, int32_t* node
+) noexcept nogil:
+    """Let some rows take as many steps from where they are.
+
+    All rows take a step before any takes the next: the processor need not wait for one row's way.
+    """
+    cdef:
+        Py_ssize_t i
+        const Step* step
+    for _ in range(n_steps):
+        for i in range(n):
+            step = &steps[node[i]]
+            node[i] = step.child[branch_at(step, rows[i])]
+
+
+cdef inline void leaves_below(
+    const Step* steps, int node, const int32_t* rows, Py_ssize_t n, int32_t* leaf
+) noexcept nogil:
+    """Leaves that some rows end in from a node on."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        leaf[i] = node
+    follow(steps, steps[node].n_steps, rows, n, leaf)
+
+
+cdef inline int piece_at(const Step* step, Py_ssize_t row) noexcept nogil:
+    """A row's bin, or its region of a pair; the last one if a value is missing."""
+    cdef:
+        double u, v
+        int at = 0
+        const Cuts* cuts = step.cuts
+    if cuts == NULL:
+        return bin_at(step, row)
+    u = side_at(cuts.first, row, cuts.place_a, cuts.n_a)
+    v = side_at(cuts.second, row, cuts.place_b, cuts.n_b)
+    if u != u or v != v:
+        return step.n_pieces - 1
+    while at >= 0:
+        at = (cuts.high[at] if projection(cuts.a[at], u, cuts.b[at], v) > cuts.threshold[at]
+              else cuts.low[at])
+    return -1 - at
+
+
+cdef inline int n_regions(const Cuts* cuts) noexcept nogil:
+    """Regions that the cuts part the plane into."""
+    cdef int cut = 0, last = 0, n = 0
+    while cut <= last:
+        last = max(last, cuts.low[cut], cuts.high[cut])
+        n = max(n, -cuts.low[cut], -cuts.high[cut])
+        cut += 1
+    return n
+
+
+# --- the tree and its rows -----------------------------------------------------------------------
 
 ctypedef struct LossBlock:
     # Rows of a node that one thread compares; those that care stand at the start of the block.
@@ -370,8 +752,8 @@ cdef class RoutedRows:
     cdef void sort_leaf(self, int leaf) noexcept nogil:
         cdef Py_ssize_t first = self.rows._start[leaf], n = self.rows._stop[leaf] - first
         if n >= MIN_SORTED:
-            sort_rows(&self.rows._order[first], &self.scratch[first], n,
-                      <uint32_t> self.rows.n_rows)
+            sort_items(&self.rows._order[first], &self.scratch[first], n,
+                       <uint32_t> self.rows.n_rows)
 
     cdef object nodes_below(self, int node):
         """A node and all below it, each before its children, these in the order of branches."""
@@ -544,46 +926,6 @@ cdef class RoutedRows:
         for at in range(self.rows._start[node], self.rows._stop[node]):
             count[piece_at(&self.steps[node], self.order[at])] += 1
 
-    def branch_counts(self, int node, split_at, int n_branches):
-        """Rows of a node in each branch, if its split were another: bins' branches, or cuts.
-
-        Parameters
-        ----------
-        node : int
-        split_at : tuple (feature, branch_of_bin) or PairCuts
-        n_branches : int
-        """
-        cdef:
-            Py_ssize_t at
-            int feature
-            const uint8_t[::1] branch_of_bin
-            const Column* column
-            PairCuts cuts
-            int64_t count[256]
-        self.check_node(node)
-        if not 1 <= n_branches <= 254:
-            raise ValueError("the number of branches is out of range")
-        memset(count, 0, sizeof(count))
-        if isinstance(split_at, PairCuts):
-            cuts = split_at
-            if cuts.n_rows != self.n_rows or cuts.least_branch < 0 or cuts.greatest_branch > 255:
-                raise ValueError(
-                    "branches of regions exist, and tables have as many rows as bins")
-            with nogil:
-                for at in range(self.rows._start[node], self.rows._stop[node]):
-                    count[branch_by_cuts(&cuts.cuts, self.order[at])] += 1
-        else:
-            feature, branch_of_bin = split_at
-            if not 0 <= feature < self.bins.n_columns or self.bins.column[feature].kind > UINT32:
-                raise ValueError(f"{feature} is not a column of bins")
-            column = &self.bins.column[feature]
-            if branch_of_bin is None or branch_of_bin.shape[0] <= column.largest:
-                raise ValueError("every bin needs a branch")
-            with nogil:
-                for at in range(self.rows._start[node], self.rows._stop[node]):
-                    count[branch_of_bin[code_at(column, self.order[at])]] += 1
-        return [count[branch] for branch in range(n_branches)]
-
     # Losses
 
     cdef int check_losses(self, LeafLosses losses) except -1:
@@ -655,7 +997,7 @@ cdef class RoutedRows:
         const int32_t[::1] leaves not None,    # IN
         LeafLosses losses not None,            # IN
         const double[:, ::1] table not None,   # IN: (n_nodes, n_columns) leaves' lines
-        const double[::1] anchors not None,    # IN: (n_leaves,) see `losses`
+        const double[::1] anchors not None,    # IN: (n_leaves,) see the top
         int n_threads,
     ):
         """Loss of the rows of each leaf."""
@@ -685,7 +1027,7 @@ cdef class RoutedRows:
         const int32_t[::1] nodes not None,     # IN: of one level, all of them split
         LeafLosses losses not None,            # IN
         const double[:, ::1] table not None,   # IN: (n_nodes, n_columns) leaves' lines
-        const double[::1] anchors not None,    # IN: (n_level,) see `losses`
+        const double[::1] anchors not None,    # IN: (n_level,) see the top
         int n_threads,
     ):
         """Find out what each branch of some nodes would cost their rows, beyond branch 0.

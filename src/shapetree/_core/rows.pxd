@@ -18,6 +18,7 @@ cdef class NodeRows:
     cdef readonly object start      # where each node's rows start in it
     cdef readonly object stop       # and where they end
     cdef readonly Py_ssize_t n_rows  # that a table must have: one more than the last row
+    cdef readonly bint has_repeats   # whether some rows stand there several times
     cdef int32_t[::1] _order
     cdef int64_t[::1] _start
     cdef int64_t[::1] _stop

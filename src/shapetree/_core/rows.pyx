@@ -77,6 +77,8 @@ cdef class NodeRows:
     ----------
     n_rows : int
         Rows that a table must have to hold all of them.
+    has_repeats : bool
+        Whether some rows are there several times.
     order : int32 array
     start, stop : int64 arrays
         Ranges of the nodes in it; they have room for nodes that do not exist yet.
@@ -94,6 +96,7 @@ cdef class NodeRows:
         else:
             order = np.array(rows, dtype=np.int32)
             self.n_rows = 1 + int(order.max()) if len(order) else 0
+        self.has_repeats = rows is not None and bool((order[1:] == order[:-1]).any())
         self._order, self.order = order, for_reading(order)
         sizes = np.array([len(order)] if sizes is None else sizes, dtype=np.int64)
         if len(sizes) == 0 or sizes.min() < 0 or sizes.sum() != len(order):
@@ -105,11 +108,12 @@ cdef class NodeRows:
         self.set_ranges(room, stop)
 
     def __reduce__(self):
-        return _rows_of_nodes, (self.n_rows, self.order, self.start, self.stop)
+        return _rows_of_nodes, (
+            self.n_rows, self.has_repeats, self.order, self.start, self.stop)
 
     def copy(self):
         """The same rows at the same nodes, which can be sent on by themselves."""
-        return _rows_of_nodes(self.n_rows, self.order, self.start, self.stop)
+        return _rows_of_nodes(self.n_rows, self.has_repeats, self.order, self.start, self.stop)
 
     def sizes(self, Py_ssize_t n_nodes):
         """Numbers of rows of the first nodes, a list."""
@@ -125,7 +129,7 @@ cdef class NodeRows:
         """
         cdef Py_ssize_t i
         numbers = np.array(self._order)
-        self.n_rows = self._order.shape[0]
+        self.n_rows, self.has_repeats = self._order.shape[0], False
         for i in range(self.n_rows):
             self._order[i] = <int32_t> i
         return numbers
@@ -264,10 +268,10 @@ cdef class NodeRows:
             block = stop
 
 
-def _rows_of_nodes(Py_ssize_t n_rows, order, start, stop):
+def _rows_of_nodes(Py_ssize_t n_rows, bint has_repeats, order, start, stop):
     """Rows that are at nodes already; the arrays are copied."""
     cdef NodeRows rows = NodeRows(0)
-    rows.n_rows = n_rows
+    rows.n_rows, rows.has_repeats = n_rows, has_repeats
     order = order.copy()
     rows._order, rows.order = order, for_reading(order)
     rows.set_ranges(start.copy(), stop.copy())

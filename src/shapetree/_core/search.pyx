@@ -16,6 +16,7 @@ from shapetree._core.criterion cimport (
     ENTROPY, GINI, SQUARED, Criterion, CriterionInfo, are_counts, impurity, rows_of,
     small_counts, weight_of,
 )
+from shapetree._core.histogram cimport LevelRows, RowsToSum
 from shapetree._core.inner_tree cimport (
     Bins, inner_cart, optimal_intervals, prepare_scan, sum_bins, sum_interval,
 )
@@ -35,6 +36,9 @@ NO_BRANCH_MARK = NO_BRANCH
 
 cdef enum:
     MAX_BRANCHES = 254
+    # With at least so many nodes, threads share nodes; with fewer, so many features of them.
+    NODES_PER_THREAD = 8
+    FEATURES_OF_TASK = 8
 
 # An inner tree does not make a cut that earns less than this share of a part's price.
 cdef double LEAST_SHARE = 0.5
@@ -627,23 +631,74 @@ cdef void search_cells(
     arena_release(arena, mark)
 
 
+ctypedef struct NodeOptions:
+    # What holds for the features of one node.
+    int max_branches
+    double segment_penalty
+    double category_penalty
+    double branch_penalty
+    double choice_penalty         # before a feature's share of it
+    double most_of_choice
+    const uint8_t* has_class      # which classes have rows, or NULL
+    const uint8_t* allowed        # features that it may split on, or NULL
+    uint64_t seed
+
+
+ctypedef struct NodeResults:
+    # Where a node's results go, by feature, and by the bins of all features.
+    double* gains
+    double* penalised_gains
+    int32_t* n_branches
+    uint8_t* branch_of_bin
+
+
+ctypedef struct LevelSums:
+    # Sums of some nodes from feature `first` on: histograms, or, where `cell_start` is given, cells
+    # as `build_cells` returns them.
+    int first
+    int n_channels
+    const double* sums
+    Py_ssize_t n_bins             # of a histogram
+    const int64_t* cell_start
+    const int32_t* n_cells
+    const int32_t* bin_of_cell
+
+
 ctypedef struct NodeCells:
     # Where a node's sums of one feature are: a histogram, or the bins that hold rows alone.
-    const double* sums
-    const int32_t* bin_of_cell    # NULL for a histogram
+    double* sums
+    int32_t* bin_of_cell          # NULL for a histogram
     int n_cells
     int n_channels
 
 
-cdef inline NodeCells cells_at(
-    const double* sums, const int32_t* bin_of_cell, int n_cells, int n_channels
+cdef inline NodeOptions options_of_node(
+    int max_branches, double segment_penalty, double category_penalty, double branch_penalty,
+    double choice_penalty, double most_of_choice, const uint8_t* has_class, const uint8_t* allowed,
+    uint64_t seed,
 ) noexcept nogil:
-    cdef NodeCells cells
-    cells.sums = sums
-    cells.bin_of_cell = bin_of_cell
-    cells.n_cells = n_cells
-    cells.n_channels = n_channels
-    return cells
+    cdef NodeOptions options
+    options.max_branches = max_branches
+    options.segment_penalty = segment_penalty
+    options.category_penalty = category_penalty
+    options.branch_penalty = branch_penalty
+    options.choice_penalty = choice_penalty
+    options.most_of_choice = most_of_choice
+    options.has_class = has_class
+    options.allowed = allowed
+    options.seed = seed
+    return options
+
+
+cdef inline NodeResults results_at(
+    double* gains, double* penalised_gains, int32_t* n_branches, uint8_t* branch_of_bin
+) noexcept nogil:
+    cdef NodeResults results
+    results.gains = gains
+    results.penalised_gains = penalised_gains
+    results.n_branches = n_branches
+    results.branch_of_bin = branch_of_bin
+    return results
 
 
 cdef inline int bin_of(const NodeCells* cells, int i) noexcept nogil:
@@ -813,6 +868,7 @@ cdef class NodeSearch:
         cells,                                   # IN: or what `build_cells` returns, or None
         int first, int last,                     # IN: features first..last-1 are searched
         *,
+        LevelRows rows=None,                     # IN: or the nodes' rows, which are summed here
         int max_branches,
         const double[::1] segment_penalty not None,      # IN: (n_nodes,) and so are those below
         const double[::1] category_penalty not None,
@@ -834,17 +890,15 @@ cdef class NodeSearch:
         """
         cdef:
             Py_ssize_t task, node, n_nodes = gains.shape[0], n_features = last - first
-            int f
+            Py_ssize_t n_together = 1, n_tasks, f
             Arenas arenas
-            const double* at
-            const int32_t* its_bins
-            int n_given
+            LevelSums given
+            NodeOptions asked
+            NodeResults found
             const double[:, ::1] sums
             const int64_t[:, ::1] cell_start
             const int32_t[:, ::1] n_cells
             const int32_t[::1] bin_of_cell
-            int n_channels
-            int64_t base
         self.check(first, last, n_nodes, gains, penalised_gains, n_branches, branch_of_bin)
         if not (segment_penalty.shape[0] == category_penalty.shape[0] == seed.shape[0]
                 == branch_penalty.shape[0] == n_nodes) or n_threads < 1:
@@ -863,52 +917,97 @@ cdef class NodeSearch:
             raise ValueError("has_class must tell of every node and class")
         if not 2 <= max_branches <= MAX_BRANCHES:
             raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
-        base = self.offsets[first]
+        memset(&given, 0, sizeof(given))
+        given.first = first
         if histograms is not None:
-            n_channels = histograms.shape[2]
-            if histograms.shape[0] != n_nodes or (
-                    histograms.shape[1] != self.offsets[last] - base):
+            given.n_channels = histograms.shape[2]
+            given.n_bins = self.offsets[last] - self.offsets[first]
+            if histograms.shape[0] != n_nodes or histograms.shape[1] != given.n_bins:
                 raise ValueError("the histograms' shape does not fit the nodes and bins")
+            if histograms.size:
+                given.sums = &histograms[0, 0, 0]
+        elif rows is not None:
+            if rows.nodes.shape[0] != n_nodes:
+                raise ValueError("there must be rows of every node")
+            rows.bins.check_bins(self.offsets, first, last)
+            given.n_channels = rows.targets.n_channels
         else:
             cell_start, n_cells, bin_of_cell, sums = cells
-            n_channels = sums.shape[1]
+            given.n_channels = sums.shape[1]
             self.check_cells(first, n_nodes, n_features, cell_start, n_cells, bin_of_cell, sums)
-        if not self.criterion.info.n_stats <= n_channels <= self.criterion.info.n_stats + 1:
+            if cell_start.size and sums.size:
+                given.sums, given.bin_of_cell = &sums[0, 0], &bin_of_cell[0]
+                given.cell_start, given.n_cells = &cell_start[0, 0], &n_cells[0, 0]
+        if not self.criterion.info.n_stats <= given.n_channels <= self.criterion.info.n_stats + 1:
             raise ValueError("sums and criterion differ in their statistics")
         if n_nodes == 0 or n_features == 0:
             return
+        if rows is not None:
+            # Rows are brought together once for all features, if there is enough to do.
+            n_together = n_features if n_nodes >= NODES_PER_THREAD * n_threads else FEATURES_OF_TASK
+        n_tasks = (n_features + n_together - 1) // n_together
         arenas = Arenas(n_threads)
         with nogil:
-            for task in prange(n_nodes * n_features, num_threads=n_threads, schedule="dynamic"):
-                node = task // n_features
-                f = <int> (first + task % n_features)
-                gains[node, f] = -INFINITY
-                penalised_gains[node, f] = -INFINITY
-                n_branches[node, f] = 0
-                memset(&branch_of_bin[node, self.offsets[f]], NO_BRANCH,
-                       self.offsets[f + 1] - self.offsets[f])
-                if allowed is not None and not allowed[node, f]:
-                    continue
-                if histograms is not None:
-                    at = &histograms[node, self.offsets[f] - base, 0]
-                    its_bins = NULL
-                    n_given = <int> (self.offsets[f + 1] - self.offsets[f])
-                else:
-                    n_given = n_cells[node, f - first]
-                    if n_given == 0:
-                        continue
-                    at = &sums[cell_start[node, f - first], 0]
-                    its_bins = &bin_of_cell[cell_start[node, f - first]]
-                self.search_feature(
-                    f, cells_at(at, its_bins, n_given, n_channels), max_branches,
-                    segment_penalty[node], category_penalty[node], branch_penalty[node],
-                    0.0 if choice_penalty is None else self.choice_share[f] * choice_penalty[node],
+            for task in prange(n_nodes * n_tasks, num_threads=n_threads, schedule="dynamic"):
+                node = task // n_tasks
+                f = task % n_tasks * n_together
+                asked = options_of_node(
+                    max_branches, segment_penalty[node], category_penalty[node],
+                    branch_penalty[node], 0.0 if choice_penalty is None else choice_penalty[node],
                     0.0 if choice_penalty is None else most_of_choice[node],
-                    NULL if has_class is None else &has_class[node, 0], seed[node],
-                    &arenas.of_thread[threadid()], &gains[node, f],
-                    &penalised_gains[node, f], &n_branches[node, f],
-                    &branch_of_bin[node, self.offsets[f]])
+                    NULL if has_class is None else &has_class[node, 0],
+                    NULL if allowed is None else &allowed[node, 0], seed[node])
+                found = results_at(
+                    &gains[node, 0], &penalised_gains[node, 0], &n_branches[node, 0],
+                    &branch_of_bin[node, 0])
+                self.search_features(
+                    <int> (first + f), <int> (first + min(f + n_together, n_features)), &given,
+                    rows, node, n_features, &asked, &found, &arenas.of_thread[threadid()])
         arenas.finish()
+
+    cdef void search_features(
+        self, int first, int last, const LevelSums* given, LevelRows rows, Py_ssize_t node,
+        Py_ssize_t n_features, const NodeOptions* asked, const NodeResults* found, Arena* arena,
+    ) noexcept nogil:
+        """Search some of a node's features, of which sums of `n_features` are given."""
+        cdef:
+            Mark mark = arena_mark(arena), mark_of_feature
+            RowsToSum own
+            NodeCells cells
+            int f
+            Py_ssize_t place
+        if rows is not None:
+            own = rows.gather(node, arena)
+            if arena.failed:
+                return
+        for f in range(first, last):
+            found.gains[f] = -INFINITY
+            found.penalised_gains[f] = -INFINITY
+            found.n_branches[f] = 0
+            cells.n_channels = given.n_channels
+            cells.n_cells = <int> (self.offsets[f + 1] - self.offsets[f])
+            memset(found.branch_of_bin + self.offsets[f], NO_BRANCH, cells.n_cells)
+            if asked.allowed != NULL and not asked.allowed[f]:
+                continue
+            mark_of_feature = arena_mark(arena)
+            if rows is not None:
+                cells.n_cells = rows.sum_feature(
+                    &own, f, cells.n_cells, arena, &cells.bin_of_cell, &cells.sums)
+            elif given.cell_start != NULL:
+                place = node * n_features + f - given.first
+                cells.n_cells = given.n_cells[place]
+                cells.bin_of_cell = <int32_t*> given.bin_of_cell + given.cell_start[place]
+                cells.sums = <double*> given.sums + given.cell_start[place] * given.n_channels
+            elif given.sums != NULL:
+                cells.bin_of_cell = NULL
+                cells.sums = <double*> given.sums + given.n_channels * (
+                    node * given.n_bins + self.offsets[f] - self.offsets[given.first])
+            else:
+                cells.n_cells = 0
+            if cells.n_cells > 0:
+                self.search_feature(f, &cells, asked, found, arena)
+            arena_release(arena, mark_of_feature)
+        arena_release(arena, mark)
 
     cdef int check(
         self, int first, int last, Py_ssize_t n_nodes, double[:, ::1] gains,
@@ -952,12 +1051,13 @@ cdef class NodeSearch:
         return 0
 
     cdef void search_feature(
-        self, int f, NodeCells given, int max_branches, double segment_penalty,
-        double category_penalty, double branch_penalty, double choice_penalty,
-        double most_of_choice, const uint8_t* has_class, uint64_t seed, Arena* arena, double* gain,
-        double* penalised_gain, int32_t* n_branches, uint8_t* branch_of_bin,
+        self, int f, const NodeCells* given, const NodeOptions* asked, const NodeResults* found,
+        Arena* arena,
     ) noexcept nogil:
+        """Search one feature of a node, if it has a shape function at all."""
         cdef:
+            uint8_t* branch_of_bin = found.branch_of_bin + self.offsets[f]
+            double choice_penalty = self.choice_share[f] * asked.choice_penalty
             Options options = self.options
             Mark mark = arena_mark(arena)
             const CriterionInfo* c = &self.criterion.info
@@ -977,20 +1077,20 @@ cdef class NodeSearch:
         held.cell = take_ints(arena, room + 1)
         if arena.failed or must_stop(arena, room):
             return
-        options.max_branches = max_branches
-        options.segment_penalty = segment_penalty
-        options.category_penalty = category_penalty
-        options.branch_penalty = branch_penalty
+        options.max_branches = asked.max_branches
+        options.segment_penalty = asked.segment_penalty
+        options.category_penalty = asked.category_penalty
+        options.branch_penalty = asked.branch_penalty
         # Each feature has a seed of its own, whichever thread takes it.
-        options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
+        options.seed = (asked.seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
         cells.categorical = self.categorical[f]
         n_joined = n_bins - 1 if may_join(c, &options, cells.categorical) else 0
         # Deep in a tree, most classes are gone, and time grows with their number.
-        n_present = find_present(c, has_class, present)
-        if has_class != NULL and n_present < 2:
+        n_present = find_present(c, asked.has_class, present)
+        if asked.has_class != NULL and n_present < 2:
             arena_release(arena, mark)
             return
-        n_cells = gather_cells(c, &given, present, n_present, n_joined, stats, n_rows, &held)
+        n_cells = gather_cells(c, given, present, n_present, n_joined, stats, n_rows, &held)
         if c.kind == ENTROPY and are_counts(stats, <Py_ssize_t> n_cells * n_present):
             own.looked_up = small_counts()
         if n_present < c.n_stats:
@@ -1007,13 +1107,14 @@ cdef class NodeSearch:
         best.branch = branch
         search_cells(&own, cells, n_rows, &options, arena, &best)
         if best.n_branches >= 2:
-            gain[0] = best.gain
-            penalised_gain[0] = best.penalised_gain
+            found.gains[f] = best.gain
+            found.penalised_gains[f] = best.penalised_gain
             if cells.categorical and choice_penalty > 0.0 and cells.n_cells > 1:
                 # What choosing among many categories is worth by chance.
-                penalised_gain[0] -= min(
-                    n_listed(cells, branch) * choice_penalty, cells.n_cells * most_of_choice)
-            n_branches[0] = best.n_branches
+                found.penalised_gains[f] -= min(
+                    n_listed(cells, branch) * choice_penalty,
+                    cells.n_cells * asked.most_of_choice)
+            found.n_branches[f] = best.n_branches
             for i in range(held.n):
                 branch_of_bin[held.bin[i]] = branch[held.cell[i]]
         arena_release(arena, mark)
@@ -1107,3 +1208,46 @@ cdef class Candidate:
     def n_branches(self):
         """Number of branches."""
         return self.split.n_branches
+
+
+def candidates_of(
+    list features not None,                  # IN: which feature each node may split on; -1 for none
+    const int64_t[::1] offsets not None,             # IN: (n_features + 1,) where bins start
+    const double[:, ::1] gains not None,             # IN: as `NodeSearch.search` finds them
+    const double[:, ::1] penalised_gains not None,
+    const int32_t[:, ::1] n_branches not None,
+    const uint8_t[:, ::1] branch_of_bin not None,
+):
+    """The candidates of nodes on some features; None for nodes without one."""
+    cdef:
+        Py_ssize_t node, f, start, stop, n = len(features), n_features = offsets.shape[0] - 1
+        Py_ssize_t n_bins = 0
+        uint8_t[::1] branches
+    if not (gains.shape[0] == penalised_gains.shape[0] == n_branches.shape[0]
+            == branch_of_bin.shape[0] == n) or not (
+            gains.shape[1] == penalised_gains.shape[1] == n_branches.shape[1] == n_features):
+        raise ValueError("there must be a result for every node and feature")
+    for f in range(n_features):
+        if not 0 <= offsets[f] <= offsets[f + 1] <= branch_of_bin.shape[1]:
+            raise ValueError("features must have bins")
+    for f in features:
+        if f >= n_features:
+            raise ValueError("features must exist")
+        n_bins += offsets[f + 1] - offsets[f] if f >= 0 else 0
+    # Their branches stand in one array.
+    together = np.empty(n_bins, dtype=np.uint8)
+    branches = together
+    candidates = []
+    stop = 0
+    for node in range(n):
+        f = features[node]
+        if f < 0:
+            candidates.append(None)
+            continue
+        start, stop = stop, stop + offsets[f + 1] - offsets[f]
+        if stop > start:
+            memcpy(&branches[start], &branch_of_bin[node, offsets[f]], stop - start)
+        candidates.append(Candidate(
+            BinSplit(f, n_branches[node, f], together[start:stop]), gains[node, f],
+            penalised_gains[node, f]))
+    return candidates

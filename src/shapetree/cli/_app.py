@@ -8,7 +8,7 @@ import sys
 import tempfile
 import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import chdir
 from pathlib import Path
 from typing import Annotated, Any
@@ -80,17 +80,11 @@ def _root(
         print(context.get_help())
 
 
-# --- errors ---
-
-
 class Commands(TyperGroup):
     """A group of commands whose errors are one line."""
 
     def main(  # type: ignore[override]
-        self,
-        args: Sequence[str] | None = None,
-        standalone_mode: bool = True,
-        **extra: Any,
+        self, args: Sequence[str] | None = None, standalone_mode: bool = True, **extra: Any
     ) -> Any:
         """Run a command, and end with its exit code."""
         given = list(sys.argv[1:] if args is None else args)
@@ -98,12 +92,16 @@ class Commands(TyperGroup):
             if hasattr(stream, "reconfigure"):
                 # A question mark for characters that an old terminal lacks.
                 stream.reconfigure(errors="replace")
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            code = _exit_code(
-                lambda: super(Commands, self).main(args=given, standalone_mode=False, **extra),
-                "--debug" in given,
-            )
+        code: Any = 0
+        try:
+            with warnings.catch_warnings(action="ignore"):
+                code = super().main(args=given, standalone_mode=False, **extra)
+        except Exception as error:
+            if "--debug" in given:
+                traceback.print_exc()
+            complain(_message_of(error))
+            code = getattr(error, "exit_code", 1)
+        code = code if isinstance(code, int) else 0
         if standalone_mode:
             sys.exit(code)
         return code
@@ -120,27 +118,16 @@ class Commands(TyperGroup):
             raise Interrupted("interrupted; no file is half-written") from error
 
 
-def _exit_code(run: Callable[[], Any], shows_traceback: bool) -> int:
-    """Run a command; say what went wrong, if anything did."""
-    try:
-        code = run()
-    except Exception as error:
-        if shows_traceback:
-            traceback.print_exc()
-        kind = "" if isinstance(error, Interrupted) else "error: "
-        complain(kind + (_usage_message(error) or message_of(error)))
-        return int(getattr(error, "exit_code", 1))
-    return code if isinstance(code, int) else 0
-
-
-def _usage_message(error: Exception) -> str | None:
-    """The message of typer about wrong usage, and where to read more; None for other errors."""
-    format_message = getattr(error, "format_message", None)
-    if format_message is None:
-        return None
+def _message_of(error: Exception) -> str:
+    """What to say of an error; if typer found wrong usage, also where to read more."""
+    if isinstance(error, Interrupted):
+        return str(error)
+    # Typer's own errors are those of click, or of its copy of click.
+    if not hasattr(error, "format_message"):
+        return f"error: {message_of(error)}"
     context = getattr(error, "ctx", None)
     where = "" if context is None else f" See {context.command_path} --help."
-    return " ".join(str(format_message()).split()) + where
+    return f"error: {' '.join(error.format_message().split())}{where}"
 
 
 # --- demo ---

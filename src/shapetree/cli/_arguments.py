@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shapetree._files import is_read_only, write_file
+from shapetree._files import writable_place, write_file
 from shapetree.cli._console import Misuse, Problem
 
 STANDARD = Path("-")  # standard input or output
@@ -102,18 +102,9 @@ def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] 
 
 
 def _check_place(path: Path) -> None:
-    if path.is_dir():
-        raise Problem(f"cannot write to {path}: it is a folder; name a file")
-    if path.exists() and not path.is_file():
-        # Files are written by replacing them, which must not happen to a device.
-        raise Problem(f"cannot write to {path}: it is not an ordinary file")
-    if is_read_only(path):
-        raise Problem(f"cannot write to {path}: it is read-only")
-    folder = path.resolve().parent
-    if not folder.is_dir():
-        raise Problem(f"cannot write to {path}: there is no folder {folder}")
+    place = writable_place(path, "the result")
     try:
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=place.parent):
             pass
     except OSError as error:
         raise Problem(f"cannot write to {path}: {error.strerror or error}") from error

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -33,15 +31,16 @@ MONEY_LAST = (rf"^([+-]?)([0-9.,]+)\s*({MONEY})$", r"\1\2", r"\3")
 ENGLISH_MONEY = frozenset(("$", "£", "¥", "USD", "GBP", "JPY"))
 # Digits of a post code or the like, 01099 is not 1099, and more digits than a number can hold.
 CODE, LONG = r"^0[0-9]+$", r"^[0-9]{16,299}$"
-# Year, month and day, or day and month in either order and the year; then a time and a zone.
-DATE = re.compile(
-    r"(?:(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})"
-    r"|(?P<first>\d{1,2})(?P<mark>[-/.])(?P<second>\d{1,2})[-/.](?P<last>\d{4}))"
-    r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<seconds>\d{2})(?:[.,](?P<rest>\d+))?)?)?"
-    r"(?: ?(?P<zone>Z|UTC|[+-]\d{2}:?\d{2}))?"
+# A day, whose year is first or last; then perhaps a time and a zone.
+YEAR_FIRST, YEAR_LAST = (
+    r"^([0-9]{4})[-/.]([0-9]{1,2})[-/.]([0-9]{1,2})",
+    r"^([0-9]{1,2})[-/.]([0-9]{1,2})[-/.]([0-9]{4})",
 )
-# What all dates begin with.
-LIKE_DATE = r"^[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]"
+ZONE = r" ?(Z|UTC|[+-][0-9]{2}:?[0-9]{2})$"
+DATE = (
+    rf"({YEAR_FIRST}|{YEAR_LAST})([T ][0-9]{{1,2}}:[0-9]{{2}}(:[0-9]{{2}}([.,][0-9]+)?)?)?"
+    rf"({ZONE}|$)"
+)
 TWO_WAYS = "dates that can be read in two ways"
 # Fewest rows for which numbers that follow each other are taken for row numbers.
 LEAST_COUNTED = 20
@@ -117,40 +116,74 @@ def in_place_of(texts: pa.DictionaryArray, values: pa.Array) -> pa.ChunkedArray:
 
 
 def read_columns(table: FileTable) -> list[Column]:
-    """Guess what the columns of a file hold."""
+    """Find out what the columns of a file hold."""
     return [read_column(name, table) for name in table.rows.column_names]
 
 
 def read_column(name: str, table: FileTable) -> Column:
-    """Guess what a column holds."""
+    """Find out what a column holds: by its type, and for text of a CSV file by its values."""
     values = table.rows[name]
-    if table.separator is not None and values.type in (TEXT, pa.string()):
-        column = _column_of_texts(name, texts_of(values), table.separator)
-    else:
-        column = _column_of_typed(name, values)
-    return replace(column, reason=_reason(column, len(values)))
-
-
-# --- columns of CSV files ---
-
-
-def _column_of_texts(name: str, texts: pa.DictionaryArray, separator: str) -> Column:
-    kind, distinct = _read_texts(texts.dictionary, separator)
-    values = None
+    if types.is_dictionary(values.type) and values.type != TEXT:
+        values = values.cast(values.type.value_type)
+    kind, texts = Kind.CATEGORY if values.type == TEXT else _kind_of_type(values.type), None
+    odd: tuple[str, ...] = ()
     if kind is Kind.CATEGORY:
-        values = as_categories(texts)
-    elif distinct is not None:
-        values = _read_typed(kind, in_place_of(texts, distinct))
-    known = texts.indices.drop_null()
-    return Column(
-        name=name,
-        kind=kind,
-        values=values,
-        n_distinct=len(texts.dictionary),
-        n_missing=texts.null_count,
-        example=texts.dictionary[known[0].as_py()].as_py() if len(known) else "",
-        odd=_odd_texts(texts.dictionary, separator) if kind is Kind.CATEGORY else (),
-    )
+        texts = texts_of(values, frozenset({""}) if table.separator is None else MISSING)
+        if table.separator is not None:
+            kind, distinct = _read_texts(texts.dictionary, table.separator)
+            values = None if distinct is None else in_place_of(texts, distinct)
+            odd = _odd_texts(texts.dictionary, table.separator) if kind is Kind.CATEGORY else ()
+    read = as_categories(texts) if kind is Kind.CATEGORY else _read_typed(kind, values)
+    given = values if texts is None else texts
+    n_missing = given.null_count if read is None else int(read.isna().sum())
+    if n_missing == len(given):
+        kind, read = Kind.EMPTY, None
+    if texts is not None:
+        n_distinct = len(texts.dictionary)
+    else:
+        n_distinct = 0 if kind in (Kind.OTHER, Kind.EMPTY) else pc.count_distinct(values).as_py()
+    known = given.drop_null()
+    example = str(known[0].as_py()) if len(known) else ""
+    if texts is None and kind is Kind.DATE:
+        example = example.replace("+00:00", "Z")
+    column = Column(name, kind, read, n_distinct, n_missing, example, odd=odd)
+    return replace(column, reason=_reason(column, len(given)))
+
+
+def _kind_of_type(arrow_type: pa.DataType) -> Kind:
+    known: list[tuple[Callable[[Any], bool], Kind]] = [
+        (types.is_boolean, Kind.BOOLEAN),
+        (types.is_integer, Kind.WHOLE),
+        (types.is_floating, Kind.NUMBER),
+        (types.is_decimal, Kind.NUMBER),
+        (types.is_string, Kind.CATEGORY),
+        (types.is_large_string, Kind.CATEGORY),
+        (types.is_timestamp, Kind.DATE),
+        (types.is_date, Kind.DATE),
+        (types.is_null, Kind.EMPTY),
+    ]
+    return next((kind for is_type, kind in known if is_type(arrow_type)), Kind.OTHER)
+
+
+def _read_typed(kind: Kind, values: pa.ChunkedArray | None) -> pd.Series | None:
+    """Values of a type as pandas holds them; None if a tree cannot read them."""
+    if values is None:
+        return None
+    if kind is Kind.NUMBER:
+        return pd.Series(values.cast(pa.float64()).to_numpy())
+    if kind is Kind.DATE:
+        zone = getattr(values.type, "tz", None)
+        return values.cast(pa.timestamp("us", zone), safe=False).to_pandas()
+    if kind in (Kind.WHOLE, Kind.BOOLEAN):
+        if not values.null_count:
+            return values.to_pandas()
+        # By themselves, whole numbers would become floats, which may round them.
+        nullable = pd.BooleanDtype() if kind is Kind.BOOLEAN else pd.Int64Dtype()
+        return pd.Series(nullable.__from_arrow__(values))
+    return None
+
+
+# --- what texts of CSV files hold ---
 
 
 def _read_texts(texts: pa.StringArray, separator: str) -> tuple[Kind, pa.Array | None]:
@@ -168,7 +201,7 @@ def _read_texts(texts: pa.StringArray, separator: str) -> tuple[Kind, pa.Array |
         if not numbers.null_count:
             is_whole = _all_match(texts, WHOLE) and pc.max(pc.abs(numbers)).as_py() < MAX_EXACT
             return (Kind.WHOLE, numbers.cast(pa.int64())) if is_whole else (Kind.NUMBER, numbers)
-    return (Kind.DATE, as_dates(texts)) if look_like_dates(texts) else (Kind.CATEGORY, None)
+    return (Kind.DATE, as_dates(texts)) if _all_match(texts, DATE) else (Kind.CATEGORY, None)
 
 
 def truths_of(texts: pa.StringArray) -> tuple[pa.Array, pa.Array]:
@@ -252,139 +285,46 @@ def _all_match(texts: pa.StringArray, pattern: str) -> bool:
 
 
 def as_dates(texts: pa.StringArray) -> pa.TimestampArray | None:
-    """Texts as dates, in UTC if they have a time zone; None if they are none, or ambiguous."""
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
-        try:
-            return texts.cast(kind)
-        except pa.ArrowInvalid:
-            pass
-    dates = dates_of(texts.to_pylist()) if look_like_dates(texts) else None
-    if dates is None:
+    """Texts as dates, in UTC if they have a time zone; None if they are none, or ambiguous.
+
+    Where the year is last, full stops mean that the day comes first. Otherwise some day above 12
+    must tell. Either all dates have a time zone, or none has.
+
+    Examples
+    --------
+    >>> as_dates(pa.array(["2024-03-05", "2024-03-05 14:30"]))[1].as_py()
+    datetime.datetime(2024, 3, 5, 14, 30)
+    >>> as_dates(pa.array(["5.3.2024"]))[0].as_py(), as_dates(pa.array(["03/05/2024"]))
+    (datetime.datetime(2024, 3, 5, 0, 0), None)
+    """
+    if not _all_match(texts, DATE):
         return None
-    is_zoned = any(date.tzinfo is not None for date in dates)
-    return pa.array(dates, pa.timestamp("us", "UTC" if is_zoned else None))
+    turned = texts.filter(pc.match_substring_regex(texts, YEAR_LAST))
+    orders = [r"\3-\2-\1"] if _all_match(turned, r"^[0-9]+\.") else [r"\3-\2-\1", r"\3-\1-\2"]
+    readings = [_dates(pc.replace_substring_regex(texts, YEAR_LAST, order)) for order in orders]
+    found = [dates for dates in readings if dates is not None]
+    return found[0] if found and all(dates.equals(found[0]) for dates in found) else None
+
+
+def _dates(texts: pa.StringArray) -> pa.TimestampArray | None:
+    """Dates whose year is first."""
+    texts = pc.replace_substring_regex(texts, YEAR_FIRST, r"\1-\2-\3")
+    texts = pc.replace_substring(pc.replace_substring_regex(texts, " ?UTC$", "Z"), ",", ".")
+    has_zone = pc.match_substring_regex(texts, ZONE)
+    is_zoned = pc.all(has_zone).as_py()
+    if is_zoned != pc.any(has_zone).as_py():
+        return None
+    try:
+        dates = pd.to_datetime(texts.to_pandas(), format="ISO8601", utc=True)
+    except ValueError:  # there is no such day or time
+        return None
+    return pa.array(dates).cast(pa.timestamp("us", "UTC" if is_zoned else None), safe=False)
 
 
 def as_categories(texts: pa.DictionaryArray) -> pd.Series:
     """Texts as categories, which hold none of Arrow's memory."""
     codes = codes_of(texts).copy()
     return pd.Series(pd.Categorical.from_codes(codes, categories=texts.dictionary.to_pylist()))
-
-
-# --- dates, as people write them ---
-
-
-def look_like_dates(texts: pa.StringArray) -> bool:
-    """Whether all texts are written as dates are."""
-    return _all_match(texts, LIKE_DATE) and all(map(DATE.fullmatch, texts.to_pylist()))
-
-
-def dates_of(texts: Sequence[str]) -> list[dt.datetime] | None:
-    """The dates that texts stand for; None if some are not dates, or are ambiguous.
-
-    Where the year is last, full stops mean that the day comes first. Otherwise some day above 12
-    must tell. Either all dates have a time zone, and are given in UTC, or none has.
-
-    Examples
-    --------
-    >>> dates_of(["2024-03-05", "2024-03-05 14:30"])
-    [datetime.datetime(2024, 3, 5, 0, 0), datetime.datetime(2024, 3, 5, 14, 30)]
-    >>> dates_of(["5.3.2024"]), dates_of(["03/05/2024"])
-    ([datetime.datetime(2024, 3, 5, 0, 0)], None)
-    """
-    found = [each for each in map(DATE.fullmatch, texts) if each]
-    zones = {each["zone"] is not None for each in found}
-    if len(found) < len(texts) or len(zones) > 1:
-        return None
-    is_day_first = _is_day_first(found)
-    try:
-        return [_date(each, is_day_first) for each in found]
-    except ValueError:  # there is no such day or time, or nothing tells days from months
-        return None
-
-
-def _is_day_first(found: list[re.Match[str]]) -> bool | None:
-    """Whether the day comes before the month where the year is last; None if unknown."""
-    turned = [each for each in found if each["first"] is not None]
-    if any(int(each["first"]) > 12 for each in turned) or all(
-        each["mark"] == "." for each in turned
-    ):
-        return True
-    return False if any(int(each["second"]) > 12 for each in turned) else None
-
-
-def _date(found: re.Match[str], is_day_first: bool | None) -> dt.datetime:
-    if found["year"] is not None:
-        year, month, day = found["year"], found["month"], found["day"]
-    elif is_day_first is None:
-        raise ValueError("nothing tells days from months")
-    else:
-        year, month, day = found["last"], found["first"], found["second"]
-        if is_day_first:
-            month, day = day, month
-    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "seconds"))
-    microsecond = int((found["rest"] or "")[:6].ljust(6, "0"))
-    date = dt.datetime(int(year), int(month), int(day), hour, minute, second, microsecond)
-    zone = found["zone"]
-    if zone is None:
-        return date
-    if zone[0] in "+-":
-        offset = dt.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
-        date -= offset if zone[0] == "+" else -offset
-    return date.replace(tzinfo=dt.UTC)
-
-
-# --- columns that have types, as those of Parquet files ---
-
-
-def _column_of_typed(name: str, values: pa.ChunkedArray) -> Column:
-    if pa.types.is_dictionary(values.type):
-        values = values.cast(values.type.value_type)
-    kind = _kind_of_type(values.type)
-    read = _read_typed(kind, values)
-    n_missing = values.null_count if read is None else int(read.isna().sum())
-    if n_missing == len(values):
-        kind, read = Kind.EMPTY, None
-    try:
-        n_distinct = pc.count_distinct(values).as_py()
-    except pa.ArrowNotImplementedError:
-        n_distinct = 0
-    example = next(
-        (str(value) for value in values.slice(0, 1000).to_pylist() if value is not None), ""
-    )
-    return Column(name, kind, read, n_distinct, n_missing, example)
-
-
-def _kind_of_type(arrow_type: pa.DataType) -> Kind:
-    known: list[tuple[Callable[[Any], bool], Kind]] = [
-        (types.is_boolean, Kind.BOOLEAN),
-        (types.is_integer, Kind.WHOLE),
-        (types.is_floating, Kind.NUMBER),
-        (types.is_decimal, Kind.NUMBER),
-        (types.is_string, Kind.CATEGORY),
-        (types.is_large_string, Kind.CATEGORY),
-        (types.is_timestamp, Kind.DATE),
-        (types.is_date, Kind.DATE),
-        (types.is_null, Kind.EMPTY),
-    ]
-    return next((kind for is_type, kind in known if is_type(arrow_type)), Kind.OTHER)
-
-
-def _read_typed(kind: Kind, values: pa.ChunkedArray) -> pd.Series | None:
-    if kind is Kind.CATEGORY:
-        return as_categories(texts_of(values, frozenset({""})))
-    if kind is Kind.NUMBER:
-        return pd.Series(values.cast(pa.float64()).to_numpy())
-    if kind is Kind.DATE:
-        zone = getattr(values.type, "tz", None)
-        return values.cast(pa.timestamp("us", zone), safe=False).to_pandas()
-    if kind in (Kind.WHOLE, Kind.BOOLEAN):
-        if not values.null_count:
-            return values.to_pandas()
-        # By themselves, whole numbers would become floats, which may round them.
-        nullable = pd.BooleanDtype() if kind is Kind.BOOLEAN else pd.Int64Dtype()
-        return pd.Series(nullable.__from_arrow__(values))
-    return None
 
 
 # --- which columns to leave out ---

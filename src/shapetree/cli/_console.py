@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, Literal, TextIO
+from typing import Any, Literal
 
 import numpy as np
 import rich.console
@@ -64,25 +64,23 @@ def message_of(error: BaseException) -> str:
 
 
 class Console:
-    """Prints on stdout and stderr what the options `--json` and `--quiet` ask for.
+    """The consoles of rich that the options `--json` and `--quiet` ask for.
 
     Results go to stdout; notes and progress to stderr, so that results can be piped.
     """
 
     def __init__(self, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json = as_json
-        self.is_quiet = quiet
         self.is_talkative = not (as_json or quiet)
-        self._out = _rich_console(sys.stdout)
-        self._err = _rich_console(sys.stderr)
+        self._out = _rich_console(quiet=not self.is_talkative)
+        self._err = _rich_console(quiet=quiet, stderr=True)
         self._notes: list[str] = []
 
     # --- for people ---
 
     def say(self, text: str = "", style: str = "") -> None:
         """Print a paragraph, which a terminal wraps."""
-        if self.is_talkative:
-            _print(self._out, text, style)
+        self._out.print(Text(printable(text), style))
 
     def heading(self, text: str) -> None:
         """Print a heading after an empty line."""
@@ -91,28 +89,28 @@ class Console:
 
     def lines(self, text: str) -> None:
         """Print lines as they are; a terminal cuts those that are too long."""
-        if self.is_talkative:
-            shown = Text("\n".join(map(printable, text.splitlines())))
-            is_cut = self._out.is_terminal
-            overflow: Literal["ellipsis", "ignore"] = "ellipsis" if is_cut else "ignore"
-            self._out.print(shown, no_wrap=True, overflow=overflow, crop=is_cut)
+        is_cut = self._out.is_terminal
+        self._out.print(
+            Text("\n".join(map(printable, text.splitlines()))),
+            no_wrap=True,
+            overflow="ellipsis" if is_cut else "ignore",
+            crop=is_cut,
+            soft_wrap=False,
+        )
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         """Print a table no wider than the terminal; if it is very long, only its first rows."""
-        if not self.is_talkative:
-            return
         table = Table(*columns, box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
         for row in rows[:MAX_TABLE_ROWS]:
             table.add_row(*(Text(printable(cell)) for cell in row))
-        self._out.print(table)
+        self._out.print(table, soft_wrap=False)
         if len(rows) > MAX_TABLE_ROWS:
             self.say(f"… and {len(rows) - MAX_TABLE_ROWS:,} more; --json lists them all")
 
     def note(self, text: str) -> None:
         """Print a note on stderr."""
         self._notes.append(text)
-        if not self.is_quiet:
-            _print(self._err, f"note: {text}")
+        self._err.print(Text(printable(f"note: {text}")))
 
     @property
     def shows_progress(self) -> bool:
@@ -125,7 +123,7 @@ class Console:
         if not self.shows_progress:
             yield
         elif self._err.is_dumb_terminal or self._err.color_system is None:
-            _print(self._err, f"{what} …")
+            self._err.print(Text(printable(f"{what} …")))
             yield
         else:
             columns = (
@@ -153,16 +151,13 @@ class Console:
             sys.stdout.write(content if content.endswith("\n") else content + "\n")
 
 
-def _rich_console(stream: TextIO) -> rich.console.Console:
+def _rich_console(**options: Any) -> rich.console.Console:
     # Where colours are not wanted, rich would still write escape codes for bold.
-    is_plain = bool(os.environ.get("NO_COLOR"))
-    return rich.console.Console(file=stream, color_system=None if is_plain else "auto")
-
-
-def _print(console: rich.console.Console, text: str, style: str = "") -> None:
-    """Print a paragraph: wrapped on a terminal, on one line in a pipe."""
-    shown = Text(printable(text), style)
-    console.print(shown, soft_wrap=not console.is_terminal, highlight=False)
+    colors: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
+    console = rich.console.Console(color_system=colors, highlight=False, **options)
+    # A terminal wraps paragraphs; in a pipe, each is a line.
+    console.soft_wrap = not console.is_terminal
+    return console
 
 
 def complain(message: str) -> None:

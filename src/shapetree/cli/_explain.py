@@ -28,8 +28,8 @@ from shapetree.cli._models import (
     typed_row,
     used_features,
 )
-from shapetree.cli._reading import FileTable, read_file
-from shapetree.explain import Explanation, Flip
+from shapetree.cli._reading import read_file
+from shapetree.explain import Explanation
 from shapetree.tree._fitted import FittedTree, fitted_tree
 
 
@@ -92,43 +92,53 @@ def explain(
     """
     console = Console(as_json, quiet)
     changes = settings_in(settings, "--set")
-    _check_usage(data, row, changes)
+    if data is None and not changes:
+        raise Misuse("name a file, or type a row in with --set name=value")
+    if data is None and row is not None:
+        raise Misuse("--row needs a file")
+    if data is not None and changes and row is None:
+        raise Misuse("--set with a file needs --row, to know which row to change")
     check_inputs(model, data)
     tree = read_tree(model, "explain")
     fitted = fitted_tree(tree)
-    table = None if data is None else read_file(data, encoding, separator, text_columns(fitted))
-    if table is not None and row is not None:
-        table = _only_row(table, row)
-    if changes:
-        if table is None:
-            _note_what_is_not_given(fitted, changes, console)
+    table = None
+    if data is not None:
+        table = read_file(data, encoding, separator, text_columns(fitted))
+        if row is not None:
+            n_rows = table.rows.num_rows
+            if row > n_rows:
+                raise Problem(f"{data} has {n_rows:,} rows, so there is no row {row:,}")
+            table = replace(table, rows=table.rows.slice(row - 1, 1))
+    if table is None or changes:
+        absent = [each.name for each in used_features(fitted) if each.name not in changes]
+        if table is None and absent:
+            console.note(f"not given, so treated as missing: {listed(absent)}")
         table = typed_row(fitted, changes, table)
-    assert table is not None
-    wish: dict[str, Any] = {
+    given: dict[str, Any] = {
         "fixed": names_in(fixed) or None,
         "only": names_in(only) or None,
         "direction": settings_in(direction, "--direction") or None,
         "target": None if target is None else _target_in(target, fitted),
+        "unseen": unseen or None,
     }
-    if unseen:
-        wish["unseen"] = True
+    wishes = {name: value for name, value in given.items() if value is not None}
     rows = rows_for(fitted, table, console)
     with console.progress("Explaining"):
         try:
-            explanations = tree.explain(rows, **wish)
+            explanations = tree.explain(rows, **wishes)
         except (ValueError, TypeError) as error:
-            if not any(value is not None for value in wish.values()):
+            if not wishes:
                 raise
             raise Misuse(f"--{message_of(error)}") from error
-    numbers = range(1, len(explanations) + 1) if row is None else [row]
-    is_typed = data is None
-    for number, explanation in zip(numbers, explanations, strict=True):
-        label = "" if is_typed or len(explanations) == 1 else f"Row {number}: "
-        _show(explanation, label, console)
-    records = [
-        {"row": None if is_typed else number, **_record(explanation)}
-        for number, explanation in zip(numbers, explanations, strict=True)
-    ]
+    records = []
+    for number, explanation in enumerate(explanations, start=row or 1):
+        is_one_of_many = data is not None and len(explanations) > 1
+        console.say(f"Row {number}: {explanation}" if is_one_of_many else str(explanation))
+        if explanation.flip is not None:
+            console.say(str(explanation.flip))
+        if is_one_of_many:
+            console.say()
+        records.append({"row": None if data is None else number, **_record(explanation)})
     console.result({"model": str(model), "data": data, "explanations": records})
 
 
@@ -139,53 +149,27 @@ def _target_in(text: str, fitted: FittedTree) -> Any:
         if text not in known:
             raise Misuse(f"--target must be one of the classes {listed(known)}, got {text!r}")
         return known[text]
-    ends = [_number_in(end, text) for end in text.split(":")]
+    try:
+        ends = [float(end) if end.strip() else None for end in text.split(":")]
+    except ValueError:
+        ends = [None]
     if len(ends) > 2 or ends == [None]:
         raise Misuse(f"--target must be a number or a range such as 10:20, got {text!r}")
     return ends[0] if len(ends) == 1 else tuple(ends)
 
 
-def _number_in(text: str, target: str) -> float | None:
-    try:
-        return float(text) if text.strip() else None
-    except ValueError:
-        raise Misuse(
-            f"--target must be a number or a range such as 10:20, got {target!r}"
-        ) from None
-
-
-def _check_usage(data: Path | None, row: int | None, changes: dict[str, str]) -> None:
-    if data is None and not changes:
-        raise Misuse("name a file, or type a row in with --set name=value")
-    if data is None and row is not None:
-        raise Misuse("--row needs a file")
-    if data is not None and changes and row is None:
-        raise Misuse("--set with a file needs --row, to know which row to change")
-
-
-def _only_row(table: FileTable, row: int) -> FileTable:
-    n_rows = table.rows.num_rows
-    if row > n_rows:
-        raise Problem(f"{table.path} has {n_rows:,} rows, so there is no row {row:,}")
-    return replace(table, rows=table.rows.slice(row - 1, 1))
-
-
-def _note_what_is_not_given(fitted: FittedTree, changes: dict[str, str], console: Console) -> None:
-    absent = [feature.name for feature in used_features(fitted) if feature.name not in changes]
-    if absent:
-        console.note(f"not given, so treated as missing: {listed(absent)}")
-
-
-def _show(explanation: Explanation, label: str, console: Console) -> None:
-    console.say(f"{label}{explanation}")
-    if explanation.flip is not None:
-        console.say(f"{explanation.flip}")
-    if label:
-        console.say()
-
-
 def _record(explanation: Explanation) -> dict[str, Any]:
-    flip = explanation.flip
+    flip, flip_record = explanation.flip, None
+    if flip is not None:
+        changes = [vars(change) for change in flip.changes]
+        flip_record = {
+            **changes[0],
+            "changes": changes,
+            "size": flip.size,
+            "leaf": flip.leaf,
+            "outcome": flip.outcome,
+            "sentence": str(flip),
+        }
     return {
         "prediction": outcome(explanation.prediction),
         "sentence": str(explanation),
@@ -194,17 +178,5 @@ def _record(explanation: Explanation) -> dict[str, Any]:
         "conditions": [condition.words() for condition in explanation.conditions],
         "values": explanation.row,
         "notes": explanation.notes,
-        "flip": None if flip is None else _flip_record(flip),
-    }
-
-
-def _flip_record(flip: Flip) -> dict[str, Any]:
-    changes = [vars(change) for change in flip.changes]
-    return {
-        **changes[0],
-        "changes": changes,
-        "size": flip.size,
-        "leaf": flip.leaf,
-        "outcome": flip.outcome,
-        "sentence": str(flip),
+        "flip": flip_record,
     }

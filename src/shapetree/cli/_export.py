@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-import shapetree.export
+import shapetree
 from shapetree import plot_node, plot_tree
 from shapetree.cli._arguments import (
     STANDARD,
@@ -33,30 +33,12 @@ PICTURES = (".png", ".svg", ".pdf")
 DPI = 200
 
 
-class Format(StrEnum):
-    """What a tree can be exported to."""
-
-    SQL = "sql"
-    PYTHON = "python"
-    ONNX = "onnx"
-    DOT = "dot"
-    JS = "js"
-    TEXT = "text"
-    HTML = "html"
-    JSON = "json"
-
-
-ENDINGS = {
-    ".sql": Format.SQL,
-    ".py": Format.PYTHON,
-    ".onnx": Format.ONNX,
-    ".dot": Format.DOT,
-    ".gv": Format.DOT,
-    ".js": Format.JS,
-    ".mjs": Format.JS,
-    ".txt": Format.TEXT,
-    ".html": Format.HTML,
-    ".json": Format.JSON,
+Format = StrEnum("Format", ["sql", "python", "onnx", "dot", "js", "text", "html", "json"])
+ENDINGS = {f".{form}": form for form in Format} | {
+    ".py": Format.python,
+    ".gv": Format.dot,
+    ".mjs": Format.js,
+    ".txt": Format.text,
 }
 
 
@@ -93,15 +75,21 @@ def export(
     console = Console(as_json, quiet)
     output = None if output == STANDARD else output
     form = _format(to, output)
-    if form is Format.ONNX and output is None:
+    if form is Format.onnx and output is None:
         raise Misuse("ONNX is binary; name a file with -o")
     settings = {name: value_in(text) for name, text in settings_in(options, "--option").items()}
     if dialect is not None:
         settings["dialect"] = dialect
-    exporter = _exporter(form)
-    _check_settings(form, exporter, settings)
+    exporter = getattr(shapetree, f"export_{form}")
+    known = list(inspect.signature(exporter).parameters)[1:]
+    known = [name for name in known if name not in ("path", "X", "y")]
+    for name in settings:
+        if name not in known:
+            option = "--dialect" if name == "dialect" else f"--option {name}"
+            others = f"; its options are {listed(known)}" if known else ""
+            raise Misuse(f"an export to {form} has no option {option}{others}")
     check_outputs([output], [model])
-    is_drawn = form in (Format.TEXT, Format.DOT, Format.HTML)
+    is_drawn = form in (Format.text, Format.dot, Format.html)
     estimator = read_tree(model, f"export --to {form}") if is_drawn else read_model(model)
     with console.progress(f"Exporting to {form}"):
         content = _content(exporter, estimator, settings)
@@ -124,25 +112,6 @@ def _format(to: Format | None, output: Path | None) -> Format:
     if form is None:
         raise Misuse(f"cannot tell the format from {output}; add --to {listed(Format)}")
     return form
-
-
-def _exporter(form: Format) -> Any:
-    if form is Format.JSON:
-        return shapetree.export_json
-    exporter = getattr(shapetree.export, f"export_{form}", None)
-    if exporter is None:
-        raise Problem(f"this version of shapetree cannot export to {form}")
-    return exporter
-
-
-def _check_settings(form: Format, exporter: Any, settings: dict[str, Any]) -> None:
-    known = list(inspect.signature(exporter).parameters)[1:]
-    known = [name for name in known if name not in ("path", "X", "y")]
-    for name in settings:
-        if name not in known:
-            option = "--dialect" if name == "dialect" else f"--option {name}"
-            others = f"; its options are {listed(known)}" if known else ""
-            raise Misuse(f"an export to {form} has no option {option}{others}")
 
 
 def _content(exporter: Any, model: AnyModel, settings: dict[str, Any]) -> str | bytes:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -84,14 +84,6 @@ KINDS = {
 }
 
 
-class RowsToFit(NamedTuple):
-    """Rows to fit to or to test on: a table and its targets, or batches, which bring their own."""
-
-    X: Any
-    y: np.ndarray | None
-    n_rows: int
-
-
 @dataclass(frozen=True)
 class Source:
     """What a tree or forest learns, and from which rows.
@@ -104,25 +96,25 @@ class Source:
         Rows of a file to train on and to test on.
     batches : mapping from {"all", "train", "test"} to Batches
         All rows of a folder; nothing for a file.
-    parameters : mapping from str to Any
-        Parameters of the estimator.
     """
 
     data: TrainingData
     split: Split | None
     batches: Mapping[str, Batches]
-    parameters: Mapping[str, Any]
 
-    def rows(self, which: str) -> RowsToFit:
-        """All rows ("all"), or those to train on or to test on ("train", "test")."""
+    def rows(self, which: str) -> tuple[Any, np.ndarray | None, int]:
+        """All rows ("all"), or those to train on or to test on ("train", "test").
+
+        A table, its targets and the number of rows; or batches, which bring their targets.
+        """
         if self.split is None:
             batches = self.batches[which]
-            return RowsToFit(batches, None, batches.n_rows or 0)
+            return batches, None, batches.n_rows or 0
         X, y = self.data.X, self.data.y
         if which != "all" and self.split.is_apart:
             numbers = getattr(self.split, which)
             X, y = X.iloc[numbers], y[numbers]
-        return RowsToFit(X, y, len(y))
+        return X, y, len(y)
 
 
 def fit(
@@ -258,20 +250,31 @@ def fit(
         if split_by is not None:
             raise Misuse("--split needs a single file; rows of a folder are held out at random")
         source = _folder_source(data, choices, test_size, seed, _bytes(memory), console)
+        if choices.categorical:
+            parameters["categorical_features"] = [
+                column.name
+                for column in source.data.columns
+                if column.reason is None and column.kind in (Kind.CATEGORY, Kind.BOOLEAN)
+            ]
     else:
-        table = _read(data, choices, encoding, separator, console)
+        with console.progress(f"Reading {data.name}"):
+            table = read_file(data, encoding, separator, choices.categorical)
+        console.say(f"{data}: {table.rows.num_rows:,} rows, {table.rows.num_columns:,} columns")
+        console.say()
         chosen = choose_training_data(table, read_columns(table), choices, console)
         del table  # which takes as much memory as all else
         give_memory_back()
         split = split_rows(chosen, test_size, seed, split_by)
-        source = Source(chosen.without_values(), split, {}, {})
+        source = Source(chosen.without_values(), split, {})
         del chosen
-    estimator = _estimator(source.data, {**parameters, **source.parameters}, forest)
-    n_train = source.rows("train").n_rows
-    model, seconds = _fitted(estimator, source.rows("train"), target, console)
-    n_test = source.rows("test").n_rows if test_size > 0 else 0
+    estimator = _estimator(source.data, parameters, forest)
+    model, n_train, seconds = _fitted(estimator, source, "train", target, console)
     with console.progress("Testing"):
-        scores = [score_of_model(model, _test(model, source, test_size > 0), seconds)]
+        X, y, n_test = source.rows("test")
+        before = model._fitted
+        scores = [score_of_model(model, evaluate_model(model, X, y), seconds)]
+        if test_size == 0:
+            n_test, model._fitted = 0, before  # which keeps no scores on its own rows
         if source.split is not None:
             limit = model.max_depth or CART_DEPTH if forest else model.max_depth
             scores += _scores_of_others(source.data, source.split, limit, seed)
@@ -279,9 +282,8 @@ def fit(
     show_scores(scores, f"On {n_test:,} rows that no model has seen" if n_test else where, console)
     fitted_on = f"the {n_train:,} training rows"
     if refit_all and n_test:
-        every = source.rows("all")
-        model, _ = _fitted(estimator, every, target, console)
-        fitted_on = f"all {every.n_rows:,} rows"
+        model, n_all, _ = _fitted(estimator, source, "all", target, console)
+        fitted_on = f"all {n_all:,} rows"
     _show_model(model, fitted_on, console)
     title = f"{target} in {data.name}"
     contents: dict[Path, str | bytes] = {}
@@ -303,7 +305,7 @@ def fit(
     else:
         console.say(f"Nothing was written; -o model.json keeps the {what}")
     n_rows = {
-        "all": source.rows("all").n_rows,
+        "all": source.rows("all")[2],
         "train": n_train,
         "test": n_test,
         "stratified": source.split is not None and source.split.is_stratified,
@@ -376,16 +378,6 @@ def _estimator(data: TrainingData, parameters: dict[str, Any], forest: bool) -> 
 # --- rows ---
 
 
-def _read(
-    path: Path, choices: Choices, encoding: str, separator: str | None, console: Console
-) -> FileTable:
-    with console.progress(f"Reading {path.name}"):
-        table = read_file(path, encoding, separator, choices.categorical)
-    console.say(f"{path}: {table.rows.num_rows:,} rows, {table.rows.num_columns:,} columns")
-    console.say()
-    return table
-
-
 def _folder_source(
     path: Path, choices: Choices, test_size: float, seed: int, memory: int, console: Console
 ) -> Source:
@@ -398,15 +390,10 @@ def _folder_source(
         console.say(f"Columns are described by a sample of {table.rows.num_rows:,} rows")
     console.say()
     data = choose_training_data(table, columns, choices, console)
-    used = [column for column in data.columns if column.reason is None]
-    every = open_parts(path, choices.target, [column.name for column in used], memory)
-    parameters = {}
-    if choices.categorical:
-        kinds = (Kind.CATEGORY, Kind.BOOLEAN)
-        coded = [column.name for column in used if column.kind in kinds]
-        parameters["categorical_features"] = coded
+    used = [column.name for column in data.columns if column.reason is None]
+    every = open_parts(path, choices.target, used, memory)
     train, test = every.split(test_size, seed) if test_size > 0 else (every, every)
-    return Source(data, None, {"all": every, "train": train, "test": test}, parameters)
+    return Source(data, None, {"all": every, "train": train, "test": test})
 
 
 def _sample(path: Path, batches: Batches) -> tuple[FileTable, list[Column], int]:
@@ -440,34 +427,20 @@ def _checked(column: Column, rows: np.ndarray) -> Column:
 
 
 def _fitted(
-    estimator: Model, rows: RowsToFit, target: str, console: Console
-) -> tuple[Model, float]:
-    """A tree or forest fitted to rows, and how long that took."""
-    model = clone(estimator)
-    what = (
-        f"a forest of {model.n_estimators:,} trees"
-        if isinstance(model, BaseShapeForest)
-        else "a tree"
-    )
+    estimator: Model, source: Source, which: str, target: str, console: Console
+) -> tuple[Model, int, float]:
+    """A tree or forest fitted to some rows of a source, their number, and how long that took."""
+    model, (X, y, n_rows) = clone(estimator), source.rows(which)
+    is_forest = isinstance(model, BaseShapeForest)
+    what = f"a forest of {model.n_estimators:,} trees" if is_forest else "a tree"
     began = perf_counter()
-    if rows.y is None:  # which shows its own progress
-        model.set_params(verbose=int(console.shows_progress)).fit(rows.X)
+    if y is None:  # which shows its own progress
+        model.set_params(verbose=int(console.shows_progress)).fit(X)
         model.set_params(verbose=estimator.verbose)
     else:
-        with console.progress(f"Fitting {what} to {rows.n_rows:,} rows"):
-            model.fit(rows.X, rows.y)
-    seconds = perf_counter() - began
-    return model.with_names(target=target), seconds
-
-
-def _test(model: Model, source: Source, is_apart: bool) -> dict[str, float]:
-    """Scores on the rows to test on, kept with a tree if they are not those of training."""
-    rows = source.rows("test")
-    before = model._fitted
-    scores = evaluate_model(model, rows.X, rows.y)
-    if not is_apart:
-        model._fitted = before
-    return scores
+        with console.progress(f"Fitting {what} to {n_rows:,} rows"):
+            model.fit(X, y)
+    return model.with_names(target=target), n_rows, perf_counter() - began
 
 
 def _show_model(model: Model, fitted_on: str, console: Console) -> None:

@@ -20,7 +20,6 @@ from shapetree.cli._models import (
     read_model,
     read_tree,
     size_of,
-    trees_of,
 )
 from shapetree.cli._models import Model as AnyModel
 from shapetree.data._table import FeatureInfo
@@ -73,7 +72,7 @@ def inspect(
         "classes": fitted.classes,
         "targets": fitted.n_outputs,
         "rows": n_rows,
-        "nodes": sum(tree.node_count for tree in trees_of(fitted)),
+        "nodes": sum(tree.node_count for tree in fitted.trees),
         "leaves": n_leaves,
         "depth": depth,
         "target_names": fitted.names.targets,
@@ -138,7 +137,7 @@ def _show_forest(forest: BaseShapeForest, console: Console) -> tuple[int, dict[s
 def _nodes_by_feature(fitted: Fitted) -> list[int]:
     """How many nodes split on each feature."""
     counts = np.zeros(len(fitted.features), dtype=np.int64)
-    for tree in trees_of(fitted):
+    for tree in fitted.trees:
         for features in (tree.feature, tree.second_feature):
             counts += np.bincount(features[features >= 0], minlength=len(counts))
     return counts.tolist()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -28,11 +28,10 @@ from shapetree.cli._column_types import as_dates, in_place_of, numbers_of, texts
 from shapetree.cli._console import Console, Problem, listed, message_of
 from shapetree.cli._reading import MISSING, TEXT, FileTable, codes_of
 from shapetree.data._batches import Batches
-from shapetree.data._columns import Level
+from shapetree.data._columns import Level, level_codes
 from shapetree.data._stored import read_labels
 from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
-from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import scores_of
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._fitted_forest import FittedForest
@@ -79,11 +78,6 @@ def size_of(model: Any) -> tuple[int, int]:
     return sum(int(tree.get_n_leaves()) for tree in trees), max(
         int(tree.get_depth()) for tree in trees
     )
-
-
-def trees_of(fitted: Fitted) -> Sequence[TreeArrays]:
-    """The only tree of a model, or all of a forest."""
-    return fitted.trees if isinstance(fitted, FittedForest) else [fitted.tree]
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -144,13 +138,10 @@ def show_scores(scores: list[ModelScore], where: str, console: Console) -> None:
     fit = "" if scores[0].seconds is None else "fit"
     titles = [*(TITLES[name] for name in scores[0].scores), "leaves", "depth", fit]
     headings = [Heading(title, justify="right", no_wrap=True) for title in titles]
-    decimals = _decimals(scores[0].scores.get("mean_absolute_error", 1.0))
+    # Decimals that show four digits of an error.
+    error = scores[0].scores.get("mean_absolute_error", 1.0)
+    decimals = 0 if error <= 0 else min(max(3 - math.floor(math.log10(error)), 0), 12)
     console.table([Heading(""), *headings], [_cells(score, decimals) for score in scores])
-
-
-def _decimals(error: float) -> int:
-    """Decimals that show four digits of an error."""
-    return 0 if error <= 0 else min(max(3 - math.floor(math.log10(error)), 0), 12)
 
 
 def _cells(score: ModelScore, decimals: int) -> list[str]:
@@ -226,29 +217,30 @@ def targets_for(fitted: Fitted, name: str, table: FileTable) -> tuple[np.ndarray
         numbers = _numbers(name, table).to_numpy()
         return numbers, ~np.isnan(numbers)
     labels = fitted.classes[0].tolist()
-    known = {label.strip() for label in labels if isinstance(label, str)}
-    texts = texts_of(table.rows[name], MISSING - known)
-    distinct = texts.dictionary.to_pylist()
-    found = list(map(_level_reader(labels), distinct))
-    new = [text for text, label in zip(distinct, found, strict=True) if label is None]
+    found, codes, new = _levels(table.rows[name], labels)
     if new:
         raise Problem(
             f"{table.path}: column {name} has classes that the model does not know: {listed(new)}; "
             f"it knows {listed(labels)}"
         )
-    codes = codes_of(texts)
     return np.array([*found, labels[0]], fitted.classes[0].dtype)[codes], codes >= 0
 
 
 def _read_column(feature: FeatureInfo, table: FileTable, console: Console) -> pd.Series:
-    column = table.rows[feature.name]
     if feature.is_date:
-        return _dates(feature, texts_of(column), table)
+        return _dates(feature, texts_of(table.rows[feature.name]), table)
     if feature.categories is None:
         return _numbers(feature.name, table)
-    # A text that is a category of the model is not a missing value.
-    known = {level.strip() for level in feature.categories if isinstance(level, str)}
-    return _levels(feature, texts_of(column, MISSING - known), console)
+    levels, codes, new = _levels(table.rows[feature.name], feature.categories)
+    if new:
+        values = "a value" if len(new) == 1 else f"{len(new):,} values"
+        console.note(
+            f"{feature.name} has {values} that the model has not seen and treats as missing: "
+            f"{listed(new)}"
+        )
+    code_of = level_codes(feature.categories) | {None: -1}
+    codes = np.array([*map(code_of.__getitem__, levels), -1])[codes]
+    return pd.Series(pd.Categorical.from_codes(codes, list(feature.categories)))
 
 
 def _numbers(name: str, table: FileTable) -> pd.Series:
@@ -286,43 +278,31 @@ def _dates(feature: FeatureInfo, texts: pa.DictionaryArray, table: FileTable) ->
     return in_place_of(texts, dates).to_pandas()
 
 
-def _levels(feature: FeatureInfo, texts: pa.DictionaryArray, console: Console) -> pd.Series:
-    """Texts as categories of the model; others count as missing."""
-    distinct, known = texts.dictionary.to_pylist(), list(feature.categories or ())
-    levels = list(map(_level_reader(known), distinct))
-    new = [text for text, level in zip(distinct, levels, strict=True) if level is None]
-    if new:
-        values = "a value" if len(new) == 1 else f"{len(new):,} values"
-        console.note(
-            f"{feature.name} has {values} that the model has not seen and treats as missing: "
-            f"{listed(new)}"
-        )
-    place = {level: code for code, level in enumerate(known)} | {None: -1}
-    codes = np.array([*(place[level] for level in levels), -1])[codes_of(texts)]
-    return pd.Series(pd.Categorical.from_codes(codes, known))
+def _levels(
+    column: pa.ChunkedArray, known: Sequence[Level]
+) -> tuple[list[Level | None], np.ndarray, list[str]]:
+    """A column's distinct values as levels that are known, each row's place among them, and others.
 
+    The others have the level None, and missing values the place -1.
+    """
+    stripped = {level.strip(): level for level in reversed(known) if isinstance(level, str)}
+    truths = {text: level for level in known if isinstance(level, bool)
+              for text in (str(level).lower(), str(int(level)))}  # fmt: skip
+    numbers = {float(level): level for level in known if not isinstance(level, str | bool)}
+    # A text that is a known level is not a missing value.
+    texts = texts_of(column, MISSING - stripped.keys())
 
-def _level_reader(categories: Iterable[Level]) -> Callable[[str], Level | None]:
-    """A function that finds the category for a text; None if there is none."""
-    texts: dict[str, Level] = {}
-    truths: dict[str, Level] = {}
-    numbers: dict[float | None, Level] = {}
-    for level in categories:
-        if isinstance(level, str):
-            texts.setdefault(level.strip(), level)
-        elif isinstance(level, bool):
-            truths |= {str(level).lower(): level, str(int(level)): level}
-        else:
-            numbers[float(level)] = level
-
-    def read(text: str) -> Level | None:
-        if text in texts:
-            return texts[text]
+    def level_of(text: str) -> Level | None:
+        if text in stripped:
+            return stripped[text]
         if text.lower() in truths:
             return truths[text.lower()]
         return numbers.get(numbers_of(pa.array([text]), ",")[0].as_py()) if numbers else None
 
-    return read
+    distinct = texts.dictionary.to_pylist()
+    levels = list(map(level_of, distinct))
+    new = [text for text, level in zip(distinct, levels, strict=True) if level is None]
+    return levels, codes_of(texts), new
 
 
 def typed_row(fitted: Fitted, settings: dict[str, str], given: FileTable | None) -> FileTable:

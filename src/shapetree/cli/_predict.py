@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,7 +52,7 @@ from shapetree.cli._reading import (
     FileTable,
     as_file,
     give_memory_back,
-    in_batches,
+    open_csv,
     read_file,
     read_local,
 )
@@ -151,13 +151,16 @@ def predict(
             del rows
             if output is not None or not as_json:
                 is_csv = output is None or output.suffix.lower() not in PARQUET_ENDINGS
-                say = _safe_label if is_csv and not raw else _same
-                added = _added(predictions, shares, labels, say)
+                added = _added(predictions, shares, labels, is_safe=is_csv and not raw)
                 batches = _slices(added) if only else _beside(file, table, encoding, added)
                 _deliver(batches, output, table.separator or ",", console)
     record: dict[str, Any] = {"model": str(model), "data": str(data), "rows": len(predictions)}
     if output is not None:
-        console.say(f"Wrote {output}: {len(predictions):,} rows, {_summary(predictions, labels)}")
+        if labels is None:
+            said = f"from {rounded(predictions.min())} to {rounded(predictions.max())}"
+        else:
+            said = class_counts(predictions)
+        console.say(f"Wrote {output}: {len(predictions):,} rows, {said}")
         record["written"] = [str(output)]
     else:
         record["predictions"] = predictions
@@ -187,17 +190,17 @@ def _predict_folder(
 
 
 def _added(
-    predictions: np.ndarray,
-    shares: np.ndarray | None,
-    labels: np.ndarray | None,
-    say: Callable[[Any], Any],
+    predictions: np.ndarray, shares: np.ndarray | None, labels: np.ndarray | None, is_safe: bool
 ) -> pa.RecordBatch:
-    """Columns of predictions."""
-    if labels is not None and any(say(label) != label for label in labels.tolist()):
-        predictions = np.array([say(label) for label in predictions.tolist()], dtype=object)
+    """Columns of predictions, whose labels may be made safe."""
+    names = [] if labels is None else labels.tolist()
+    shown = [_safe_label(label) for label in names] if is_safe else names
+    if shown != names:
+        said = dict(zip(names, shown, strict=True))
+        predictions = np.array([said[label] for label in predictions.tolist()], dtype=object)
     added = {"prediction": predictions}
-    if shares is not None and labels is not None:
-        added |= {f"p({say(label)})": shares[:, j] for j, label in enumerate(labels)}
+    if shares is not None:
+        added |= {f"p({label})": shares[:, j] for j, label in enumerate(shown)}
     return pa.RecordBatch.from_pydict(added)
 
 
@@ -207,7 +210,7 @@ def _beside(
     """Rows of a file with what is added to them, some at a time."""
     batches = table.rows.to_batches()
     if table.separator is not None:
-        batches = in_batches(file, encoding, table.separator)
+        batches = open_csv(file, encoding, table.separator).batches()
     first = 0
     for batch in batches:
         for part in _slices(batch):
@@ -222,10 +225,6 @@ def _beside(
 def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     for first in range(0, batch.num_rows, ROWS_TOGETHER):
         yield batch.slice(first, ROWS_TOGETHER)
-
-
-def _same(label: Any) -> Any:
-    return label
 
 
 def _safe_label(label: Any) -> Any:
@@ -267,13 +266,6 @@ def _deliver(
         with gzip.open(draft, "xb") if is_packed else open(draft, "xb") as file:
             for text in texts:
                 file.write(text.encode("utf-8"))
-
-
-def _summary(predictions: np.ndarray, labels: np.ndarray | None) -> str:
-    """Predictions in a few words."""
-    if labels is None:
-        return f"from {rounded(predictions.min())} to {rounded(predictions.max())}"
-    return class_counts(predictions)
 
 
 # --- evaluate ---

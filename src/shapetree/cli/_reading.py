@@ -5,27 +5,30 @@ from __future__ import annotations
 import codecs
 import csv
 import gzip
+import io
+import re
 import shutil
 import sys
 import tempfile
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
-from pyarrow import feather, parquet
+from pyarrow import feather, parquet, types
 from pyarrow import json as arrow_json
 
 from shapetree._core.sampling import row_hashes
 from shapetree.cli._arguments import STANDARD
 from shapetree.cli._console import Misuse, Problem, listed
+from shapetree.data._columns import MAX_EXACT
 from shapetree.data._sources import PARQUET_ENDINGS
 
 # First bytes of files that are often mistaken for CSV or Parquet.
@@ -43,16 +46,7 @@ SIGNATURES = {
     b"{": "JSON; name it .jsonl if each line is a row",
     b"<": "HTML or XML",
 }
-FEATHER_ENDINGS = (".feather", ".arrow")
-JSON_ENDINGS = (".jsonl", ".ndjson")
-EXCEL_ENDING, GZIP_ENDING = ".xlsx", ".gz"
-# What a stream holds, which has no name, by its first bytes.
-STREAM_ENDINGS = {
-    b"PAR1": ".parquet",
-    b"ARROW1": ".feather",
-    b"PK\x03\x04": ".xlsx",
-    b"{": ".jsonl",
-}
+GZIP_ENDING, GZIP_SIGNATURE = ".gz", b"\x1f\x8b"
 SEPARATORS = (",", ";", "\t", "|")
 # Bytes of a file that are looked at and parsed at a time.
 CHUNK = 1 << 20
@@ -66,13 +60,16 @@ MISSING = frozenset(
 )
 # Text in memory: codes of its distinct values.
 TEXT = pa.dictionary(pa.int32(), pa.string())
-# Digits that are no plain number: post codes such as 01099, long identifiers, hexadecimal ones.
-NO_NUMBERS = r"^[+-]?(0[0-9xX]|[0-9]{16})"
+# Texts that Arrow takes for numbers or times, but that may name something: post codes (01099),
+# long or hexadecimal identifiers, times of day.
+NAMES = r"^\s*[+-]?(0[0-9xX]|[0-9]{16}|[0-9]+:)"
+# How such codes begin in the bytes of a file, behind a separator.
+START_OF_CODE = rb"""[\s"+-]*0[0-9xX]"""
 
 
 @dataclass(frozen=True)
 class FileTable:
-    """A file as it is: columns of a CSV file are plain numbers or else text.
+    """A file, with the types that Arrow finds; what may name something is text.
 
     Attributes
     ----------
@@ -99,7 +96,7 @@ class FileTable:
 
 def encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
     """A column by its distinct values."""
-    if not pa.types.is_dictionary(column.type):
+    if not types.is_dictionary(column.type):
         column = column.dictionary_encode()
     joined = column.unify_dictionaries().combine_chunks()
     if isinstance(joined, pa.ChunkedArray):  # of no rows
@@ -110,6 +107,11 @@ def encoded(column: pa.ChunkedArray) -> pa.DictionaryArray:
 def codes_of(column: pa.DictionaryArray) -> np.ndarray:
     """Each row's place among the distinct values of a column; -1 for a missing value."""
     return column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+
+
+def give_memory_back() -> None:
+    """Return what tables that are gone took to the system, which Arrow would keep for others."""
+    pa.default_memory_pool().release_unused()
 
 
 def read_file(
@@ -138,40 +140,34 @@ def as_file(path: Path) -> Iterator[Path]:
 def _ordinary_file(path: Path, folder: Path) -> Path:
     try:
         if path == STANDARD:
-            return _copied(sys.stdin.buffer, path, folder)
+            return _copied(sys.stdin.buffer, "input", folder)
         if path.is_dir():
             raise Problem(f"cannot read {path}: it is a folder")
         if path.is_char_device():
             raise Problem(f"cannot read {path}: it is a device; name a file")
         with open(path, "rb") as stream:
             if not path.is_file() or path.suffix.lower() == GZIP_ENDING:
-                return _copied(stream, path, folder)
+                return _copied(stream, path.name, folder)
         return path
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or error
         raise Problem(f"cannot read {path}: {reason}") from error
 
 
-def _copied(stream: BinaryIO, path: Path, folder: Path) -> Path:
+def _copied(stream: Any, name: str, folder: Path) -> Path:
     """A copy of a stream, unpacked if it is compressed, whose name has the ending of its format."""
-    packed = folder / "packed"
-    with open(packed, "wb") as file:
-        shutil.copyfileobj(stream, file)
-    name = path.name if path != STANDARD else "input"
-    with open(packed, "rb") as file:
-        is_packed = file.read(2) == b"\x1f\x8b"
-    with gzip.open(packed) if is_packed else open(packed, "rb") as content:
-        start = content.read(CHUNK)
-        if name.lower().endswith(GZIP_ENDING):
-            name = name[: -len(GZIP_ENDING)]
-        if "." not in name:
-            found = (end for sign, end in STREAM_ENDINGS.items() if start.startswith(sign))
-            name += next(found, ".csv")
-        copy = folder / name
-        with open(copy, "wb") as file:
-            file.write(start)
-            shutil.copyfileobj(content, file)
-    packed.unlink()
+    content = io.BufferedReader(stream)
+    if content.peek(2).startswith(GZIP_SIGNATURE):
+        content = io.BufferedReader(gzip.GzipFile(fileobj=content))
+    if name.lower().endswith(GZIP_ENDING):
+        name = name[: -len(GZIP_ENDING)]
+    if "." not in name:
+        start = content.peek(CHUNK)
+        found = (end for end, form in FORMATS.items() if start.startswith(form.signature))
+        name += next(found, ".csv")
+    copy = folder / name
+    with open(copy, "wb") as file:
+        shutil.copyfileobj(content, file)
     return copy
 
 
@@ -199,36 +195,18 @@ def read_local(
         start = file.read(CHUNK)
     if not start.strip():
         raise Problem(f"{path} is empty")
-    ending = path.suffix.lower()
-    if ending in (*PARQUET_ENDINGS, *FEATHER_ENDINGS, *JSON_ENDINGS, EXCEL_ENDING):
-        table = _read_typed(path, start, ending)
+    form = FORMATS.get(path.suffix.lower())
+    if form is not None:
+        table = FileTable(path, _read_typed(path, start, form), None)
     else:
-        table = _read_csv(path, start, encoding, separator, texts, wanted)
+        csv_file = open_csv(path, encoding, separator)
+        table = FileTable(path, csv_file.read(texts, wanted), csv_file.separator)
     if table.rows.num_rows == 0:
         raise Problem(f"{path} has column names, but no rows")
     return table
 
 
-def _read_typed(path: Path, start: bytes, ending: str) -> FileTable:
-    """Read a file whose columns have types."""
-    if ending in PARQUET_ENDINGS:
-        kind, read, sign = "a Parquet file", parquet.read_table, b"PAR1"
-    elif ending in FEATHER_ENDINGS:
-        kind, read, sign = "a Feather file", feather.read_table, b"ARROW1"
-    elif ending == EXCEL_ENDING:
-        kind, read, sign = "an Excel workbook", _read_excel, b"PK\x03\x04"
-    else:
-        kind, read, sign = "a file of JSON lines", arrow_json.read_json, b"{"
-    if not start.lstrip().startswith(sign):
-        raise Problem(f"{path} is not {kind}, though its name says so")
-    try:
-        table = read(path)
-    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
-        raise Problem(
-            f"{path} is a damaged {kind.split(' ', 1)[1]}: {_first_line(error)}"
-        ) from error
-    names = _checked_names(path, table.column_names)
-    return FileTable(path, table.rename_columns(names), None)
+# --- files whose columns have types ---
 
 
 def _read_excel(path: Path) -> pa.Table:
@@ -249,111 +227,35 @@ def _read_excel(path: Path) -> pa.Table:
     return pa.table(columns)
 
 
-# --- CSV ---
+class Format(NamedTuple):
+    """A format whose columns have types: its name, first bytes, and how to read it."""
+
+    name: str
+    signature: bytes
+    read: Callable[[Path], pa.Table]
 
 
-def _read_csv(
-    path: Path,
-    start: bytes,
-    encoding: str,
-    separator: str | None,
-    texts: Collection[str],
-    wanted: Collection[str] | None,
-) -> FileTable:
-    is_utf8 = _check_encoding(encoding)
-    _check_signature(path, start, is_utf8)
-    lines_encoding = "utf-8-sig" if is_utf8 else encoding
-    separator = _separator(path, lines_encoding) if separator is None else _as_separator(separator)
-    header = next(_records(path, lines_encoding, separator), (1, []))[1]
-    names = _checked_names(path, header)
-    with open(path, "rb") as file:
-        n_quotes = sum(piece.count(b'"') for piece in iter(lambda: file.read(CHUNK), b""))
-    if n_quotes % 2:
-        _check_last_quote(path, lines_encoding, separator)
-    kept = [name for name in names if wanted is None or name in wanted]
-    # A column to count the rows by, if none is wanted.
-    kept = kept or names[:1]
+FORMATS = {
+    **dict.fromkeys(PARQUET_ENDINGS, Format("a Parquet file", b"PAR1", parquet.read_table)),
+    **dict.fromkeys(
+        (".feather", ".arrow"), Format("a Feather file", b"ARROW1", feather.read_table)
+    ),
+    **dict.fromkeys(
+        (".jsonl", ".ndjson"), Format("a file of JSON lines", b"{", arrow_json.read_json)
+    ),
+    ".xlsx": Format("an Excel workbook", b"PK\x03\x04", _read_excel),
+}
+
+
+def _read_typed(path: Path, start: bytes, form: Format) -> pa.Table:
+    if not start.lstrip().startswith(form.signature):
+        raise Problem(f"{path} is not {form.name}, though its name says so")
     try:
-        columns, late = _columns_of(in_batches(path, encoding, separator, kept), texts)
-        if late:
-            again = in_batches(path, encoding, separator, late)
-            columns |= _columns_of(again, late)[0]
-    except (pa.ArrowException, ValueError) as error:
-        _check_text(path, encoding)
-        _check_lengths(path, lines_encoding, separator, len(header))
-        raise Problem(f"cannot read {path} as CSV: {_first_line(error)}") from error
-    return FileTable(path, pa.table({name: columns[name] for name in kept if columns}), separator)
-
-
-def _columns_of(
-    batches: Iterator[pa.RecordBatch], texts: Collection[str]
-) -> tuple[dict[str, pa.ChunkedArray], list[str]]:
-    """Columns as whole numbers, numbers, or codes of text, whichever holds all values first.
-
-    Also the names of those that turn out to be text after some batches have been read as numbers.
-    """
-    # Arrow would guess types, too, but post codes such as 01099 would become numbers, and the types
-    # of files that are read in batches would be those of the first batch.
-    parts: dict[str, list[pa.Array]] = {}
-    for batch in batches:
-        for name, column in zip(batch.schema.names, batch.columns, strict=True):
-            pieces = parts.setdefault(name, [])
-            first_kind = TEXT if name in texts else pa.int64()
-            pieces.append(_values(column, pieces[-1].type if pieces else first_kind))
-    columns, late = {}, []
-    for name, pieces in parts.items():
-        kinds = {piece.type for piece in pieces}
-        if TEXT in kinds and len(kinds) > 1:
-            late.append(name)
-        else:
-            same = [piece.cast(pieces[-1].type) for piece in pieces]
-            columns[name] = pa.chunked_array(same).unify_dictionaries()
-    return columns, late
-
-
-def _values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Texts as values of a type, or of the next one that holds them all."""
-    if kind != TEXT:
-        trimmed = pc.utf8_trim_whitespace(texts)
-        is_missing = pc.is_in(trimmed, value_set=pa.array(sorted(MISSING)))
-        known = pc.if_else(is_missing, pa.scalar(None, pa.string()), trimmed)
-        if not pc.any(pc.match_substring_regex(known, NO_NUMBERS)).as_py():
-            for number in (kind, pa.float64()):
-                try:
-                    return known.cast(number)
-                except pa.ArrowInvalid:
-                    pass
-    return texts.dictionary_encode()
-
-
-def in_batches(
-    path: Path, encoding: str, separator: str, wanted: Collection[str] | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of a CSV file as text, some at a time."""
-    lines_encoding = "utf-8-sig" if _check_encoding(encoding) else encoding
-    header = next(_records(path, lines_encoding, separator), (1, []))[1]
-    columns = {
-        name: column
-        for name, column in zip(_checked_names(path, header), header, strict=True)
-        if wanted is None or name in wanted
-    }
-    with arrow_csv.open_csv(
-        path,
-        read_options=arrow_csv.ReadOptions(block_size=BLOCK, encoding=encoding, use_threads=False),
-        parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(columns.values(), pa.string()),
-            include_columns=list(columns.values()),
-            strings_can_be_null=False,
-        ),
-    ) as reader:
-        for batch in reader:
-            yield pa.RecordBatch.from_arrays(batch.columns, names=list(columns))
-
-
-def give_memory_back() -> None:
-    """Return what tables that are gone took to the system, which Arrow would keep for others."""
-    pa.default_memory_pool().release_unused()
+        table = form.read(path)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        what = form.name.split(" ", 1)[1]
+        raise Problem(f"{path} is a damaged {what}: {_first_line(error)}") from error
+    return table.rename_columns(_checked_names(path, table.column_names))
 
 
 def _first_line(error: BaseException) -> str:
@@ -369,19 +271,151 @@ def _checked_names(path: Path, header: list[str]) -> list[str]:
     return names
 
 
-def _check_encoding(encoding: str) -> bool:
-    """Refuse unknown encodings; say whether it is UTF-8."""
+# --- CSV ---
+
+
+@dataclass(frozen=True)
+class CsvFile:
+    """A CSV file, and how it is written.
+
+    Attributes
+    ----------
+    path : Path
+    encoding, separator : str
+    names : list of str
+        Names of its columns.
+    first_line : int
+        The line with these names.
+    """
+
+    path: Path
+    encoding: str
+    separator: str
+    names: list[str]
+    first_line: int
+
+    def read(self, known_texts: Collection[str], wanted: Collection[str] | None) -> pa.Table:
+        """The rows, as Arrow reads them, unless its types hide what they name.
+
+        See `read_local`.
+        """
+        n_quotes, has_codes = self._count_quotes_and_find_codes()
+        if n_quotes % 2:
+            self._check_last_quote()
+        # A column to count the rows by, if none is wanted.
+        kept = [name for name in self.names if wanted is None or name in wanted] or self.names[:1]
+        try:
+            table = self._typed(kept, known_texts)
+            doubtful = [name for name in kept if _is_doubtful(table[name], has_codes)]
+            texts = self._typed(doubtful, doubtful) if doubtful else table.select([])
+            for name, column in zip(texts.column_names, texts.columns, strict=True):
+                if _has_names(column):
+                    table = table.set_column(kept.index(name), name, column)
+        except (pa.ArrowException, ValueError) as error:
+            _check_text(self.path, self.encoding)
+            self._check_lengths()
+            raise Problem(f"cannot read {self.path} as CSV: {_first_line(error)}") from error
+        return table
+
+    def _typed(self, kept: list[str], texts: Collection[str]) -> pa.Table:
+        table = arrow_csv.read_csv(
+            self.path,
+            **self._options(
+                include_columns=kept,
+                column_types=dict.fromkeys(texts, TEXT),
+                null_values=sorted(MISSING),
+                true_values=["true", "True", "TRUE"],
+                false_values=["false", "False", "FALSE"],
+                auto_dict_encode=True,
+                auto_dict_max_cardinality=np.iinfo(np.int32).max,
+            ),
+        )
+        if any(types.is_binary(getattr(kind, "value_type", kind)) for kind in table.schema.types):
+            raise ValueError("it is not in its encoding")
+        return table
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as text, some at a time."""
+        as_text = dict.fromkeys(self.names, pa.string())
+        with arrow_csv.open_csv(self.path, **self._options(column_types=as_text)) as reader:
+            yield from reader
+
+    def _options(self, **convert: Any) -> dict[str, Any]:
+        return {
+            "read_options": arrow_csv.ReadOptions(
+                block_size=BLOCK,
+                encoding=self.encoding,
+                use_threads=False,
+                column_names=self.names,
+                skip_rows_after_names=self.first_line,
+            ),
+            "parse_options": arrow_csv.ParseOptions(
+                delimiter=self.separator, newlines_in_values=True
+            ),
+            "convert_options": arrow_csv.ConvertOptions(strings_can_be_null=False, **convert),
+        }
+
+    def _count_quotes_and_find_codes(self) -> tuple[int, bool]:
+        """How many quotes there are, and whether a value may be digits that name something."""
+        code = re.compile(b"[\n\r" + re.escape(self.separator).encode() + b"]" + START_OF_CODE)
+        # Bytes of other encodings tell nothing.
+        n_quotes, has_codes, end = 0, "0".encode(self.encoding) != b"0", b""
+        with open(self.path, "rb") as file:
+            for piece in iter(lambda: file.read(CHUNK), b""):
+                n_quotes += piece.count(b'"')
+                has_codes = has_codes or code.search(end + piece) is not None
+                end = piece[-16:]
+        return n_quotes, has_codes
+
+    # --- what is wrong, and in which line ---
+
+    def _check_lengths(self) -> None:
+        """Report the first record that is too long or too short, if there is one."""
+        n_names = len(self.names)
+        for line, record in _records(self.path, self.encoding, self.separator):
+            if len(record) != n_names:
+                values = "1 value" if len(record) == 1 else f"{len(record)} values"
+                raise Problem(
+                    f"{self.path}, line {line}: {values}, but there are {n_names} columns"
+                )
+
+    def _check_last_quote(self) -> None:
+        """Refuse a quote that is never closed: it would swallow the rows after it."""
+        line, last = 1, [""]
+        for line, last in _records(self.path, self.encoding, self.separator):  # noqa: B007
+            pass
+        if "\n" in last[-1]:
+            raise Problem(f"{self.path}, line {line}: a quote is never closed")
+
+
+def open_csv(path: Path, encoding: str, separator: str | None) -> CsvFile:
+    """Find out how a CSV file is written; without a separator, its first line tells."""
     try:
         "".encode(encoding)  # base64 and others are known, but none of text
-        return codecs.lookup(encoding).name == "utf-8"
+        is_utf8 = _is_utf8(encoding)
     except (LookupError, ValueError):
         raise Misuse(f"--encoding {encoding!r} is unknown; try latin-1 or cp1252") from None
+    if is_utf8:
+        _check_signature(path)
+    if separator is None:
+        names = next(filter(str.strip, _lines(path, encoding)), "")
+        unquoted = "".join(names.split('"')[::2])
+        separator = max(SEPARATORS, key=unquoted.count)
+    separator = {"\\t": "\t", "tab": "\t"}.get(separator, separator)
+    if len(separator) != 1 or separator in '"\r\n':
+        raise Misuse(f"--separator must be a single character, got {separator!r}")
+    line, header = next(_records(path, encoding, separator), (1, []))
+    return CsvFile(path, encoding, separator, _checked_names(path, header), line)
 
 
-def _check_signature(path: Path, start: bytes, is_utf8: bool) -> None:
+def _is_utf8(encoding: str) -> bool:
+    return codecs.lookup(encoding).name == "utf-8"
+
+
+def _check_signature(path: Path) -> None:
     """Refuse files that are not text, judging by their first bytes."""
-    if not is_utf8:
-        return
+    with open(path, "rb") as file:
+        start = file.read(CHUNK)
     for signature, words in SIGNATURES.items():
         if start.lstrip().startswith(signature):
             raise Problem(f"{path} is not a CSV file: it is {words}")
@@ -406,26 +440,14 @@ def _check_text(path: Path, encoding: str) -> None:
             line += piece.count(b"\n")
 
 
-def _as_separator(given: str) -> str:
-    separator = {"\\t": "\t", "tab": "\t"}.get(given, given)
-    if len(separator) != 1 or separator in '"\r\n':
-        raise Misuse(f"--separator must be a single character, got {given!r}")
-    return separator
-
-
-def _separator(path: Path, encoding: str) -> str:
-    """The separator of the names in the first line, outside quotes."""
-    line = next(filter(str.strip, _lines(path, encoding)), "")
-    unquoted = "".join(line.split('"')[::2])
-    return max(SEPARATORS, key=unquoted.count)
-
-
 def _lines(path: Path, encoding: str) -> Iterator[str]:
     try:
-        with open(path, encoding=encoding, newline="") as file:
+        with open(
+            path, encoding="utf-8-sig" if _is_utf8(encoding) else encoding, newline=""
+        ) as file:
             yield from file
     except UnicodeDecodeError:
-        _check_text(path, encoding.removesuffix("-sig"))
+        _check_text(path, encoding)
         raise
 
 
@@ -442,18 +464,16 @@ def _records(path: Path, encoding: str, separator: str) -> Iterator[tuple[int, l
         raise Problem(f"{path}, from line {line} on: {error}") from error
 
 
-def _check_lengths(path: Path, encoding: str, separator: str, n_names: int) -> None:
-    """Report the first record that is too long or too short, if there is one."""
-    for line, record in _records(path, encoding, separator):
-        if len(record) != n_names:
-            values = "1 value" if len(record) == 1 else f"{len(record)} values"
-            raise Problem(f"{path}, line {line}: {values}, but there are {n_names} columns")
+def _is_doubtful(column: pa.ChunkedArray, has_codes: bool) -> bool:
+    """Whether what Arrow takes for numbers, or for times of day, may be the text of something."""
+    if types.is_integer(column.type) or types.is_floating(column.type):
+        ends = pc.min_max(column).as_py()
+        return has_codes or (
+            column.null_count < len(column) and max(-ends["min"], ends["max"]) > MAX_EXACT
+        )
+    return types.is_time(column.type)
 
 
-def _check_last_quote(path: Path, encoding: str, separator: str) -> None:
-    """Refuse a quote that is never closed: it would swallow the rows after it."""
-    line, last = 1, [""]
-    for line, last in _records(path, encoding, separator):  # noqa: B007
-        pass
-    if "\n" in last[-1]:
-        raise Problem(f"{path}, line {line}: a quote is never closed")
+def _has_names(column: pa.ChunkedArray) -> bool:
+    """Whether some text looks like a number or a time, but names something."""
+    return bool(pc.any(pc.match_substring_regex(encoded(column).dictionary, NAMES)).as_py())

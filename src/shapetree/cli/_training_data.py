@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
@@ -88,35 +87,38 @@ def choose_training_data(
     table: FileTable, read: list[Column], choices: Choices, console: Console
 ) -> TrainingData:
     """Decide what the tree looks at and what it predicts, and say so."""
-    named = [choices.target, *choices.categorical, *choices.ignored, *choices.kept]
-    _check_names(table, named)
+    for name in [choices.target, *choices.categorical, *choices.ignored, *choices.kept]:
+        known = table.rows.column_names
+        if name not in known:
+            raise Problem(f"{table.path} has no column {name!r}; {suggestion(name, known)}")
     if choices.target in choices.ignored:
         raise Problem(f"{choices.target} cannot be both the target and ignored")
     columns = {column.name: column for column in read}
     target = columns.pop(choices.target)
     y, task = _read_target(target, choices)
+    has_target = np.isfinite(y) if y.dtype.kind == "f" else pd.notna(y)
+    y = y[has_target]
     for name in choices.categorical:
         if name != target.name:
             columns[name] = forced_category(columns[name], table.rows[name])
     chosen = [_as_asked(column, choices) for column in columns.values()]
     used = [column for column in chosen if column.reason is None]
-    _check_target(y[_known(y)], target, task)
+    _check_target(y, target, task)
     _show_columns(chosen, target, console)
-    _show_task(y[_known(y)], task, choices, console)
+    how = "" if choices.task is task else " (guessed; --task changes it)"
+    console.say(f"{task.capitalize()}{how}: {_spread(y, task)}")
     _warn(table, chosen, choices, console)
     if not used:
         raise Problem(f"no column of {table.path} is left to predict {target.name} from")
-    rows = np.flatnonzero(_known(y))
     X = pd.DataFrame({column.name: column.values for column in used}, copy=False)
-    X, y = _with_known_target(X, y, console)
-    return TrainingData(X, y, task, chosen, target, rows)
-
-
-def _check_names(table: FileTable, names: Iterable[str]) -> None:
-    known = table.rows.column_names
-    for name in names:
-        if name not in known:
-            raise Problem(f"{table.path} has no column {name!r}; {suggestion(name, known)}")
+    n_without = len(has_target) - len(y)
+    if n_without:
+        words = "1 row is" if n_without == 1 else f"{n_without:,} rows are"
+        console.note(f"{words} left out, as the target is missing there")
+        X = X[has_target].reset_index(drop=True)
+    if task is Task.CLASSIFICATION:
+        y = np.array(y.tolist())  # of one type, so that a model file can restore labels
+    return TrainingData(X, y, task, chosen, target, np.flatnonzero(has_target))
 
 
 def _as_asked(column: Column, choices: Choices) -> Column:
@@ -170,27 +172,6 @@ def _spread(y: np.ndarray, task: Task) -> str:
     return class_counts(y)
 
 
-def _known(y: np.ndarray) -> np.ndarray:
-    """Which rows have a target; an infinite number is none."""
-    if y.dtype.kind == "f":
-        return np.isfinite(y)
-    return np.array([value is not None for value in y])
-
-
-def _with_known_target(
-    X: pd.DataFrame, y: np.ndarray, console: Console
-) -> tuple[pd.DataFrame, np.ndarray]:
-    """Leave out rows whose target is not known."""
-    known = _known(y)
-    n_unknown = int((~known).sum())
-    if n_unknown:
-        words = "1 row is" if n_unknown == 1 else f"{n_unknown:,} rows are"
-        console.note(f"{words} left out, as the target is missing there")
-        X, y = X[known].reset_index(drop=True), y[known]
-    # Labels of one type, so that a model file can restore them.
-    return X, y if y.dtype.kind == "f" else np.array(y.tolist())
-
-
 def _check_target(y: np.ndarray, target: Column, task: Task) -> None:
     if len(y) < LEAST_ROWS:
         raise Problem(
@@ -220,22 +201,21 @@ def _show_columns(columns: list[Column], target: Column, console: Console) -> No
         Heading("missing", justify="right", no_wrap=True),
         Heading("example", overflow="fold", max_width=20),
     ]
-    rows = [_row(target, f"target: {target.kind}")]
-    rows += [_row(column, type_words(column)) for column in columns]
+    types = [f"target: {target.kind}", *map(type_words, columns)]
+    rows = [
+        [
+            each.name,
+            words,
+            f"{each.n_distinct:,}",
+            f"{each.n_missing:,}" if each.n_missing else "-",
+            each.example,
+        ]
+        for each, words in zip([target, *columns], types, strict=True)
+    ]
     console.table(headings, rows)
     console.say()
     n_used = sum(column.reason is None for column in columns)
     console.say(f"{n_used:,} of {len(columns):,} columns are used to predict {target.name}")
-
-
-def _show_task(y: np.ndarray, task: Task, choices: Choices, console: Console) -> None:
-    how = "" if choices.task is task else " (guessed; --task changes it)"
-    console.say(f"{task.capitalize()}{how}: {_spread(y, task)}")
-
-
-def _row(column: Column, words: str) -> list[str]:
-    missing = f"{column.n_missing:,}" if column.n_missing else "-"
-    return [column.name, words, f"{column.n_distinct:,}", missing, column.example]
 
 
 def type_words(column: Column) -> str:

@@ -42,7 +42,7 @@ from shapetree.dask._tasks import (
     weights_and_importance,
     with_weight,
 )
-from shapetree.data._binning import MAX_BINNED_ROWS
+from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable
 from shapetree.data._map_join import add, every, one_after_another
 from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import (
@@ -131,7 +131,7 @@ class DaskBackend:
             encoded = encoded.each(with_weight, factors=factors)
         table = DaskTable(
             found.n_rows, found.features, [None] * len(found.features), look.has_names,
-            encoded=encoded, lengths=np.array(look.lengths), has_classes=has_classes,
+            encoded=encoded, lengths=np.array(look.lengths),
         )  # fmt: skip
         nothing = np.empty((0, n_outputs), dtype=np.int32 if has_classes else np.float64)
         rows = DaskTrainingRows(table, nothing, found.classes, None, backend=self)
@@ -140,71 +140,65 @@ class DaskBackend:
 
     def bin(self, rows: TrainingRows, max_bins: int | None, n_threads: int) -> DaskBins:
         """Bin the rows; bounds of bins come from a sample of all."""
-        table = rows.table
-        assert isinstance(table, DaskTable)
-        encoded, kept = table.encoded, table.kept_rows
+        table = _table_of(rows)
+        assert table.kept is None
+        encoded = table.encoded
         if max_bins is None:
-            features = encoded.ask(
-                values_of,
-                join_distinct,
-                partial(bins_of_values, features=table.features),
-                columns=[kept],
-            )
-            return DaskBins.of(table, features, encoded.each(bin_values, kept, features=features))
+            to_bins = partial(bins_of_values, features=table.features)
+            features = encoded.ask(values_of, join_distinct, to_bins)
+            bins = encoded.each(bin_values, features=features)
+            return DaskBins.of(features, table.n_rows, bins)
         weighing = None if rows.weights is None else table.weighing
-        samples = encoded.together(sample_of, kept, n_total=table.n_rows, weighing=weighing)
+        samples = encoded.together(
+            sample_of, table.first_rows, n_total=table.n_rows, weighing=weighing
+        )
         found = _find_binnings(table, samples, max_bins)
         # Workers need not wait until this process has the bins, too.
-        bins = encoded.each(bin_part, kept, [found] * len(encoded))
+        bins = encoded.each(bin_part, [found] * len(encoded))
         features = join_binnings(encoded.cluster.results(found)).features
-        return DaskBins.of(table, features, bins)
+        return DaskBins.of(features, table.n_rows, bins)
 
     def hashes(self, rows: BinnedRows, target_codes: TargetCodes) -> np.ndarray:
         """A hash of each row."""
-        binned = _bins_of(rows)
-        assert binned.wanted is None
-        table = binned.table
-        columns = table.encoded.futures, table.kept_rows
+        table, bins = _table_of(rows.rows), _bins_of(rows.binned)
+        assert table.kept is None
         about: dict[str, Any] = {
             "target_codes": target_codes,
             "weighing": None if rows.rows.counts is None else table.weighing,
         }
-        profiles = partial(profiles_of_part, features=binned.features, **about)
-        codes = codes_of_categories(binned.parts.ask(profiles, join_profiles, columns=columns))
-        keys_of = partial(keys_of_part, codes=codes, **about)
-        keys = binned.parts.ask(keys_of, add, columns=columns)
-        hashes = binned.parts.each(hashes_of_part, codes=codes, keys=keys)
-        return np.concatenate(hashes.results())
+        profiles = partial(profiles_of_part, features=bins.features, **about)
+        columns = [table.encoded.futures]
+        codes = codes_of_categories(bins.parts.ask(profiles, join_profiles, columns=columns))
+        keys = bins.parts.ask(partial(keys_of_part, codes=codes, **about), add, columns=columns)
+        return np.concatenate(bins.parts.each(hashes_of_part, codes=codes, keys=keys).results())
 
     def hold(self, rows: BinnedRows, goal: Goal, n_threads: int) -> JoinedRows:
         """A holder of the rows."""
-        binned, coarse, table = _bins_of(rows), rows.coarse, rows.rows.table
-        assert isinstance(coarse, DaskBins | None)
-        assert isinstance(table, DaskTable)
-        others: list[Any] = [None] * len(binned.parts)
-        if coarse is not None and coarse.parts is not binned.parts:
+        table, bins = _table_of(rows.rows), _bins_of(rows.binned)
+        coarse = None if rows.coarse is None else _bins_of(rows.coarse)
+        others: list[Any] = [None] * len(bins.parts)
+        if coarse is not None and coarse.parts is not bins.parts:
             others = coarse.parts.futures
         # Every part has its own rows; here, what was agreed for all is enough.
         agreed = goal.without_rows()
-        parts = binned.table.encoded.each(
-            hold_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures, others,
-            features=binned.features,
+        parts = table.encoded.each(
+            hold_part, table.kept_rows, bins.parts.futures, others,
+            features=bins.features,
             coarse_features=None if coarse is None else coarse.features,
             goal=agreed,
-            weighing=None if goal.weights is None else binned.table.weighing,
+            weighing=None if goal.weights is None else table.weighing,
             needed=table.needed,
-            unit_of_one=_unit_of_one(binned.table, goal),
+            unit_of_one=_unit_of_one(table, goal),
         )  # fmt: skip
         held = parts.together(itself, must_be_level=True)
-        return JoinedRows(held, binned, coarse, agreed, n_threads)
+        return JoinedRows(held, bins, coarse, agreed, n_threads)
 
     def leaves(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> np.ndarray:
         """The leaf of each row."""
-        binned = _bins_of(rows)
-        leaves = binned.table.encoded.each(
-            leaves_of_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures,
-            features=binned.features, tree=tree,
-        )  # fmt: skip
+        table, bins = _table_of(rows.rows), _bins_of(rows.binned)
+        leaves = table.encoded.each(
+            leaves_of_part, table.kept_rows, bins.parts.futures, features=bins.features, tree=tree
+        )
         return np.concatenate(leaves.results()).astype(np.int32)
 
     def leaves_in_forest(
@@ -221,19 +215,24 @@ class DaskBackend:
 
     def to_sketch(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
         """The rows, with what was agreed to weigh them by."""
-        about, binned = rows.rows, _bins_of(rows)
+        about, table, bins = rows.rows, _table_of(rows.rows), _bins_of(rows.binned)
         is_weighed = about.weights is not None or about.counts is not None
-        parts = binned.table.encoded.together(
-            sketch_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures,
-            tree=tree, features=binned.features, has_classes=about.classes is not None,
-            weighing=binned.table.weighing if is_weighed else None,
+        parts = table.encoded.together(
+            sketch_part, table.kept_rows, bins.parts.futures,
+            tree=tree, features=bins.features, has_classes=about.classes is not None,
+            weighing=table.weighing if is_weighed else None,
         )  # fmt: skip
-        return SketchedRows(parts, binned, binned.n_rows, about.weights is not None)
+        return SketchedRows(parts, bins, bins.n_rows, about.weights is not None)
 
 
-def _bins_of(rows: BinnedRows) -> DaskBins:
-    assert isinstance(rows.binned, DaskBins)
-    return rows.binned
+def _table_of(rows: TrainingRows) -> DaskTable:
+    assert isinstance(rows.table, DaskTable)
+    return rows.table
+
+
+def _bins_of(binned: BinnedTable) -> DaskBins:
+    assert isinstance(binned, DaskBins)
+    return binned
 
 
 def _check(look: Look, objective: str) -> None:
@@ -251,8 +250,7 @@ def _weighed(
     rows: DaskTrainingRows, factors: list[np.ndarray] | None, has_weights: bool
 ) -> DaskTrainingRows:
     """Take weights as evidence, as `TrainingRows.weighed` does where all rows are at hand."""
-    table = rows.table
-    assert isinstance(table, DaskTable)
+    table = _table_of(rows)
     lengths = np.array(table.encoded.ask(length_of, one_after_another))
     n_rows = int(lengths.sum())
     weights = Numbers(table.encoded.together(weights_and_importance, factors=factors), n_rows)
@@ -308,5 +306,5 @@ def _unit_of_one(table: DaskTable, goal: Goal) -> float | None:
         return None
     if weighing.n_counted is None:
         return None
-    numbers = Numbers(table.encoded.together(targets_and_evidence, weighing=weighing), table.n_rows)
-    return exact_unit(weight_of(numbers))
+    every = table.encoded.together(targets_and_evidence, weighing=weighing)
+    return exact_unit(weight_of(Numbers(every, int(table.lengths.sum()))))

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree.dask._cluster import Cluster, ClusterParts
+from shapetree.dask._cluster import ClusterParts
+from shapetree.dask._lazy import with_whole_rows
 from shapetree.dask._tasks import (
     KeptRows,
     Weighing,
     part_of_table,
     recode_part,
-    seen_codes,
     table_of_part,
     targets_and_evidence,
     targets_of_part,
@@ -35,7 +34,9 @@ from shapetree.fit._training_rows import TrainingRows
 def parts_of(collection: Any, name: str) -> list[Any]:
     """The parts of a Dask collection, delayed."""
     if hasattr(collection, "chunks"):
-        return _blocks_of(collection, name)
+        if collection.ndim not in (1, 2):
+            raise ValueError(f"{name} has {collection.ndim} dimensions; give a table, or a column")
+        return list(with_whole_rows(collection).to_delayed().ravel())
     # Only columns that are needed are read. All that Dask would do beyond that joins partitions of
     # few columns, and those of y are fewer than those of X.
     return list(collection.simplify().to_delayed(optimize_graph=False))
@@ -50,14 +51,6 @@ def n_parts_of(collection: Any, name: str) -> int:
         )
     n_parts = collection.npartitions
     return len(collection.chunks[0]) if hasattr(collection, "chunks") else int(n_parts)
-
-
-def _blocks_of(array: Any, name: str) -> list[Any]:
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} has {array.ndim} dimensions; give a table, or a column")
-    if array.ndim == 2 and len(array.chunks[1]) > 1:
-        array = array.rechunk({1: -1})
-    return list(array.to_delayed().ravel())
 
 
 def delayed_parts(X: Any, y: Any, weights: Any) -> list[list[Any]]:
@@ -117,14 +110,12 @@ class DaskTable(Table):
         How rows are weighed.
     kept : boolean array or None
         Which rows of the parts are the table's; None for all.
-    has_classes : bool
     needed : tuple of int
         Features whose own values splits read.
     """
 
     encoded: ClusterParts = field(kw_only=True)
     lengths: np.ndarray = field(kw_only=True)
-    has_classes: bool = field(kw_only=True)
     weighing: Weighing | None = None
     kept: np.ndarray | None = None
     needed: tuple[int, ...] = ()
@@ -147,36 +138,36 @@ class DaskTable(Table):
         values = partial(part_of_table, weighing=weighing, needed=tuple(needed))
         return self.encoded.map(values, self.kept_rows)
 
-    def with_values(self, needed: Any) -> DaskTable:
+    def with_values(self, needed: Any, what: str = "") -> DaskTable:
         """The table, of which splits will read the values of some features."""
         return replace(self, needed=tuple(needed))
 
     def with_seen_categories(self) -> DaskTable:
         """The same rows, without categories that none of them has; see `Table`."""
-        seen = self.encoded.ask(seen_codes, join_distinct, columns=[self.kept_rows])
+        tables = self.encoded.map(table_of_part, self.kept_rows)
+        seen = tables.ask(Table.seen_codes, join_distinct)
         features = with_seen(self.features, seen)
         if features == self.features:
             return self
         encoded = self.encoded.each(recode_part, features=features)
         return replace(self, features=features, encoded=encoded)
 
+    @property
+    def first_rows(self) -> list[int]:
+        """Number of each part's first row among all rows."""
+        return np.cumsum([0, *self.lengths])[:-1].tolist()
+
     @cached_property
     def kept_rows(self) -> list[Any]:
         """Which rows of every part are kept, as messages to workers."""
-        return kept_of_parts(self.encoded.cluster, self.kept, self.lengths)
-
-
-def kept_of_parts(cluster: Cluster, kept: np.ndarray | None, lengths: np.ndarray) -> list[Any]:
-    """A mask of all rows as a `KeptRows` for each part, as messages to workers."""
-    firsts = np.cumsum([0, *lengths])
-    if kept is None:
-        return [KeptRows(None, int(first)) for first in firsts[:-1]]
-    masks = [kept[first:last] for first, last in pairwise(firsts)]
-    before = np.cumsum([0, *map(np.count_nonzero, masks)])
-    return [
-        cluster.message(KeptRows(np.packbits(mask), int(first)))
-        for mask, first in zip(masks, before, strict=False)
-    ]
+        if self.kept is None:
+            return [KeptRows(None, first) for first in self.first_rows]
+        masks = np.split(self.kept, self.first_rows[1:])
+        before = np.cumsum([0, *map(np.count_nonzero, masks)]).tolist()
+        return [
+            self.encoded.cluster.message(KeptRows(np.packbits(mask), first))
+            for mask, first in zip(masks, before, strict=False)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,52 +223,23 @@ class DaskTrainingRows(TrainingRows):
         return self.gather().take(kept)
 
 
-# --- bins ---
-
-
 @dataclass(frozen=True, eq=False)
 class DaskBins(BinnedTable):
-    """Bins that are on workers.
+    """Bins that are on workers: of all rows of the parts, also of those that are not kept.
 
     Attributes
     ----------
-    table : DaskTable
-        The rows that have bins.
     parts : ClusterParts
         Columns of bins, of every part.
-    lengths : int array of shape (n_parts,)
-    wanted : boolean array or None
-        Which of the rows are these; None for all.
     """
 
-    table: DaskTable = field(kw_only=True)
     parts: ClusterParts = field(kw_only=True)
-    lengths: np.ndarray = field(kw_only=True)
-    wanted: np.ndarray | None = None
 
     @classmethod
-    def of(
-        cls, table: DaskTable, features: tuple[FeatureBins, ...], parts: ClusterParts
-    ) -> DaskBins:
-        """Bins of all rows of a table."""
-        lengths = table.lengths
-        if table.kept is not None:
-            firsts = np.cumsum([0, *lengths])[:-1]
-            lengths = np.add.reduceat(np.append(table.kept, False).astype(np.int64), firsts)
-            lengths[table.lengths == 0] = 0
-        columns = _no_columns(features, table.n_rows)
-        return cls(features, columns, table=table, parts=parts, lengths=lengths)
+    def of(cls, features: tuple[FeatureBins, ...], n_rows: int, parts: ClusterParts) -> DaskBins:
+        """Bins of the rows of a table."""
+        return cls(features, Columns([None] * len(features), n_rows), parts=parts)
 
     def take(self, kept: np.ndarray) -> DaskBins:
-        """Keep the rows that a boolean mask marks."""
-        columns = _no_columns(self.features, int(np.count_nonzero(kept)))
-        return replace(self, columns=columns, wanted=still_kept(self.wanted, kept))
-
-    @cached_property
-    def wanted_rows(self) -> list[Any]:
-        """Which rows of every part are these, as messages to workers."""
-        return kept_of_parts(self.parts.cluster, self.wanted, self.lengths)
-
-
-def _no_columns(features: tuple[FeatureBins, ...], n_rows: int) -> Columns:
-    return Columns([None] * len(features), n_rows)
+        """Keep the rows that a boolean mask marks; the table knows which these are."""
+        return DaskBins.of(self.features, int(np.count_nonzero(kept)), self.parts)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from copy import copy
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.base import _fit_context, clone, is_classifier
-from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch, check_consistent_length
 
 from shapetree._base import BaseShapeTree
@@ -24,6 +22,7 @@ from shapetree.ensemble import ShapeForestClassifier, ShapeForestRegressor
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Explanation
 from shapetree.fit import fit_path, fit_tree
+from shapetree.tree._evaluation import scores_of
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._fitted_forest import FittedForest
 
@@ -42,6 +41,7 @@ class WithClient(Model):
     """What all estimators on a cluster have: a client, and an estimator in memory of their kind."""
 
     _local: type[Any]
+    predict: Any
     _fitted: Any
     n_outputs_: int
     client: Client | None
@@ -82,6 +82,27 @@ class WithClient(Model):
         if self.n_outputs_ > 1:
             names = list(self._fitted.names.targets or map(str, range(self.n_outputs_)))
         return lazily(local, "predict", X, dtype, names)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy or R² on some rows.
+
+        Workers predict; predictions, targets and weights come to this process.
+        """
+        if not is_lazy(X):
+            return float(self.to_local().score(X, y, sample_weight))
+        predicted, y, *weights = self._gathered(self.predict, X, y, sample_weight)
+        # Sums of the same numbers may differ in the last digit if these are stored differently.
+        predicted = np.ascontiguousarray(predicted)
+        y = np.ascontiguousarray(y).reshape(predicted.shape)
+        scores = scores_of(y, predicted, is_classifier(self), *weights)
+        return next(iter(scores.values()))
+
+    def _gathered(self, method: Any, X: Any, y: Any, sample_weight: Any) -> list[Any]:
+        """What a method makes of rows, their targets, and weights if there are any."""
+        check_in_step(X, y, sample_weight)
+        wanted = [each for each in (method(X), y, sample_weight) if each is not None]
+        with Cluster(find_client(self.client)) as cluster:
+            return cluster.results(cluster.hold(wanted))
 
     def __getstate__(self) -> Any:
         # A client is a connection, which cannot be stored.
@@ -152,20 +173,11 @@ class OnDask(WithClient, Base):
         """
         if not is_lazy(X):
             return super().evaluate(X, y, sample_weight)
-        check_in_step(X, y, sample_weight)
         fitted = self.__fitted_tree__()
-        wanted = [each for each in (self.apply(X), y, sample_weight) if each is not None]
-        with Cluster(find_client(self.client)) as cluster:
-            leaves, y, *weights = cluster.results(cluster.hold(wanted))
+        leaves, y, *weights = self._gathered(self.apply, X, y, sample_weight)
         targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
         check_consistent_length(leaves, targets)
         return self._evaluated(np.asarray(leaves), targets, weights[0] if weights else None)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy or R² of the tree on some rows; see `evaluate`."""
-        if not is_lazy(X):
-            return float(super().score(X, y, sample_weight))
-        return next(iter(copy(self).evaluate(X, y, sample_weight).values()))
 
     def explain(self, X: Any, **options: Any) -> list[Explanation]:
         """Explain the prediction for each row, which is in memory; see `ShapeTreeClassifier`."""
@@ -307,20 +319,6 @@ class ForestOnDask(WithClient, ForestBase):
         """How much worse predictions of unseen rows get; for rows in memory."""
         refuse_lazy(X, "oob_permutation_importances")
         return super().oob_permutation_importances(X, y, sample_weight, n_repeats=n_repeats)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy or R² of the forest on some rows.
-
-        Workers predict; predictions, targets and weights come to this process.
-        """
-        if not is_lazy(X):
-            return float(self.to_local().score(X, y, sample_weight))
-        check_in_step(X, y, sample_weight)
-        wanted = [each for each in (self.predict(X), y, sample_weight) if each is not None]
-        with Cluster(find_client(self.client)) as cluster:
-            predicted, y, *weights = cluster.results(cluster.hold(wanted))
-        judge = accuracy_score if is_classifier(self) else r2_score
-        return float(judge(y, predicted, sample_weight=weights[0] if weights else None))
 
     def apply(self, X: Any) -> Any:
         """The leaf that each row ends up in, in each tree; lazy for a Dask collection."""

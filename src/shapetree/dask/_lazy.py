@@ -52,20 +52,18 @@ def lazily(
     """
     predict = Predict(model, method, np.dtype(dtype), names, of_output)
     with LOOKING:
-        return _of_array(predict, X) if hasattr(X, "chunks") else _of_frame(predict, X)
+        if not hasattr(X, "chunks"):
+            return X.map_partitions(predict, meta=predict(X._meta), enforce_metadata=False)
+        X = with_whole_rows(X)
+        options: dict[str, Any] = {"drop_axis": 1}
+        if not isinstance(names, str):
+            options = {"chunks": (X.chunks[0], (len(names),))}
+        return X.map_blocks(predict, dtype=predict.dtype, meta=predict.of_nothing(), **options)
 
 
-def _of_array(predict: Predict, X: Any) -> Any:
-    if len(X.chunks[1]) > 1:
-        X = X.rechunk({1: -1})
-    options: dict[str, Any] = {"drop_axis": 1}
-    if not isinstance(predict.names, str):
-        options = {"chunks": (X.chunks[0], (len(predict.names),))}
-    return X.map_blocks(predict, dtype=predict.dtype, meta=predict.of_nothing(), **options)
-
-
-def _of_frame(predict: Predict, X: Any) -> Any:
-    return X.map_partitions(predict, meta=predict(X._meta), enforce_metadata=False)
+def with_whole_rows(array: Any) -> Any:
+    """The array in chunks that have all columns."""
+    return array.rechunk({1: -1}) if array.ndim == 2 and len(array.chunks[1]) > 1 else array
 
 
 @dataclass(frozen=True)

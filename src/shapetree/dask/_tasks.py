@@ -166,7 +166,8 @@ def with_weight(part: EncodedPart, factors: list[np.ndarray] | None) -> EncodedP
     kept = given > 0 if importance is None else given * importance > 0
     if kept.all():
         return part
-    return EncodedPart(part.table.take(kept), part.targets[kept], _kept(part.weights, kept))
+    own = None if part.weights is None else part.weights[kept]
+    return EncodedPart(part.table.take(kept), part.targets[kept], own)
 
 
 def length_of(part: EncodedPart) -> list[int]:
@@ -247,27 +248,34 @@ class Weighing(NamedTuple):
     factors: list[np.ndarray] | None
     n_counted: int | None
 
-    def of(self, part: EncodedPart) -> np.ndarray:
-        """Evidence of a part's rows."""
-        return self.evidence.of(*weights_and_importance(part, self.factors))
-
 
 def targets_and_evidence(
     part: EncodedPart, weighing: Weighing | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Targets and evidence of a part's rows."""
-    return part.targets, None if weighing is None else weighing.of(part)
+    if weighing is None:
+        return part.targets, None
+    given, importance = weights_and_importance(part, weighing.factors)
+    return part.targets, weighing.evidence.of(given, importance)
+
+
+def counts_of(part: EncodedPart, weighing: Weighing | None) -> np.ndarray | None:
+    """How many rows each of a part counts as; None for one."""
+    return None if weighing is None or weighing.n_counted is None else part.weights
 
 
 def targets_of_part(part: EncodedPart, dtype: Any, weighing: Weighing | None) -> Any:
     """Targets of a part's rows as numbers of some type, their evidence, and their counts."""
-    targets, evidence = part.targets.astype(dtype), None if weighing is None else weighing.of(part)
-    return targets, evidence, _counts_of(part, KeptRows(None, 0), weighing)
+    targets, evidence = targets_and_evidence(part, weighing)
+    return targets.astype(dtype), evidence, counts_of(part, weighing)
 
 
 def classes_and_weights(part: EncodedPart) -> tuple[np.ndarray, np.ndarray | None]:
     """Numbers of classes of a part's rows, and the rows' own weights."""
     return part.targets, part.weights
+
+
+# --- rows that are kept ---
 
 
 class KeptRows(NamedTuple):
@@ -284,15 +292,13 @@ class KeptRows(NamedTuple):
     bits: np.ndarray | None
     first_row: int
 
-    def mask(self, n_rows: int) -> np.ndarray | None:
-        """Which rows are kept; None for all."""
-        if self.bits is None:
-            return None
-        return np.unpackbits(self.bits, count=n_rows).view(bool)
-
-
-def _kept(array: Any, mask: np.ndarray | None) -> Any:
-    return array if mask is None or array is None else array[mask]
+    def of(self, rows: Any) -> Any:
+        """What is kept of an array, of a table, or of bins; None of nothing."""
+        if self.bits is None or rows is None:
+            return rows
+        n_rows = len(rows) if isinstance(rows, np.ndarray) else rows.n_rows
+        mask = np.unpackbits(self.bits, count=n_rows).view(bool)
+        return rows[mask] if isinstance(rows, np.ndarray) else rows.take(mask)
 
 
 def table_of_part(
@@ -304,25 +310,21 @@ def table_of_part(
         wanted = set(features)
         columns = [c if j in wanted else None for j, c in enumerate(table.columns)]
         table = Table(table.n_rows, table.features, columns, table.has_names)
-    mask = kept.mask(table.n_rows)
-    return table if mask is None else table.take(mask)
+    kept_table: Table = kept.of(table)
+    return kept_table
 
 
-def _targets_of(part: EncodedPart, kept: KeptRows) -> np.ndarray:
-    targets: np.ndarray = _kept(part.targets, kept.mask(part.table.n_rows))
-    return targets
+def part_of_table(
+    part: EncodedPart, kept: KeptRows, weighing: Weighing | None, needed: tuple[int, ...]
+) -> TablePart:
+    """The values of some features in a part's rows."""
+    counts = kept.of(counts_of(part, weighing))
+    return TablePart(table_of_part(part, kept, needed), kept.first_row, counts)
 
 
-def _weights_of(part: EncodedPart, kept: KeptRows, weighing: Weighing | None) -> np.ndarray | None:
-    if weighing is None:
-        return None
-    return _kept(weighing.of(part), kept.mask(part.table.n_rows))
-
-
-def _counts_of(part: EncodedPart, kept: KeptRows, weighing: Weighing | None) -> np.ndarray | None:
-    if weighing is None or weighing.n_counted is None:
-        return None
-    return _kept(part.weights, kept.mask(part.table.n_rows))
+def recode_part(part: EncodedPart, features: tuple[FeatureInfo, ...]) -> EncodedPart:
+    """A part whose categories are those of other features; all others are missing."""
+    return part._replace(table=part.table.with_features(features))
 
 
 # --- bins ---
@@ -332,12 +334,12 @@ WeightedSample = tuple[PartSample, np.ndarray | None]
 
 
 def sample_of(
-    part: EncodedPart, kept: KeptRows, n_total: int, weighing: Weighing | None
+    part: EncodedPart, first_row: int, n_total: int, weighing: Weighing | None
 ) -> WeightedSample:
     """Rows of a part that bins are made of, and their weights."""
-    table, weights = table_of_part(part, kept), _weights_of(part, kept, weighing)
-    sample = sample_part(table, kept.first_row, n_total)
-    return sample, None if weights is None else weights[sample.rows - kept.first_row]
+    sample = sample_part(part.table, first_row, n_total)
+    _, weights = targets_and_evidence(part, weighing)
+    return sample, None if weights is None else weights[sample.rows - first_row]
 
 
 def features_of_sample(sampled: WeightedSample, first: int, last: int) -> WeightedSample:
@@ -366,17 +368,17 @@ def join_binnings(parts: list[Binning]) -> Binning:
     return Binning(features, tuple(ends for part in parts for ends in part.ends))
 
 
-def bin_part(part: EncodedPart, kept: KeptRows, binnings: list[Binning]) -> Columns:
+def bin_part(part: EncodedPart, binnings: list[Binning]) -> Columns:
     """Bins of a part's rows."""
-    table, binning = table_of_part(part, kept), join_binnings(binnings)
+    table, binning = part.table, join_binnings(binnings)
     bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
     binning.bin(table, bins, 1)
     return Columns(bins, table.n_rows)
 
 
-def values_of(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
+def values_of(part: EncodedPart) -> list[np.ndarray | None]:
     """Distinct values of every ordered feature of numbers, and None of others."""
-    table = table_of_part(part, kept)
+    table = part.table
     return [
         None if column is None or info.is_categorical else np.unique(column[~np.isnan(column)])
         for info, column in zip(table.features, table.columns, strict=True)
@@ -395,9 +397,9 @@ def bins_of_values(
     )
 
 
-def bin_values(part: EncodedPart, kept: KeptRows, features: tuple[FeatureBins, ...]) -> Columns:
+def bin_values(part: EncodedPart, features: tuple[FeatureBins, ...]) -> Columns:
     """Bins of a part's rows where every value has its own."""
-    table, bins = table_of_part(part, kept), []
+    table, bins = part.table, []
     for info, feature, column in zip(table.features, features, table.columns, strict=True):
         assert column is not None
         if info.is_categorical:
@@ -413,17 +415,9 @@ def bin_values(part: EncodedPart, kept: KeptRows, features: tuple[FeatureBins, .
 # --- rows of a fit ---
 
 
-def _take(columns: Columns, mask: np.ndarray | None) -> Columns:
-    if mask is None:
-        return columns
-    arrays = [columns.array(j)[mask] for j in range(columns.n_columns)]
-    return Columns(arrays, int(np.count_nonzero(mask)))
-
-
 def hold_part(
     part: EncodedPart,
     kept: KeptRows,
-    wanted: KeptRows,
     binned: Columns,
     coarse: Columns | None,
     features: tuple[FeatureBins, ...],
@@ -439,11 +433,8 @@ def hold_part(
     ----------
     part : EncodedPart
     kept : KeptRows
-        Rows that have bins.
-    wanted : KeptRows
-        Those of them that the fit has.
     binned, coarse : Columns
-        Their bins, and those that pairs are screened with; None if they are the same.
+        The rows' bins, and those that pairs are screened with; None if they are the same.
     features, coarse_features : tuples of FeatureBins
     goal : Goal
         As it was agreed for all rows.
@@ -453,28 +444,21 @@ def hold_part(
     unit_of_one : float or None
         Grid of the weights of rows that count as one each, though they stand for several.
     """
-    mask = wanted.mask(binned.n_rows)
-    table = table_of_part(part, kept, needed)
-    targets = _kept(_targets_of(part, kept), mask)
-    weights = _kept(_weights_of(part, kept, weighing), mask)
-    counts = _kept(_counts_of(part, kept, weighing), mask)
+    targets, weights = map(kept.of, targets_and_evidence(part, weighing))
+    counts = kept.of(counts_of(part, weighing))
     if unit_of_one is not None:
-        assert weights is not None
-        assert counts is not None
         weights, counts = on_grid(weights / counts, unit_of_one), None
-    table = table if mask is None else table.take(mask)
-    rows = BinnedTable(features, _take(binned, mask))
     other = None
     if coarse_features is not None:
-        other = BinnedTable(coarse_features, _take(binned if coarse is None else coarse, mask))
+        other = kept.of(BinnedTable(coarse_features, binned if coarse is None else coarse))
     return PartOfRows(
         LocalRows(
-            table,
-            rows,
+            table_of_part(part, kept, needed),
+            kept.of(BinnedTable(features, binned)),
             goal.of(targets, weights, counts),
             1,
             coarse=other,
-            first_row=wanted.first_row,
+            first_row=kept.first_row,
         )
     )
 
@@ -482,17 +466,14 @@ def hold_part(
 def profiles_of_part(
     binned: Columns,
     part: EncodedPart,
-    kept: KeptRows,
     features: tuple[FeatureBins, ...],
     target_codes: TargetCodes,
     weighing: Weighing | None,
 ) -> dict[int, np.ndarray]:
     """What categories hold, summed over a part's rows."""
-    counts = _counts_of(part, kept, weighing)
+    counts = counts_of(part, weighing)
     times = times_of(counts, counts is not None)
-    return profiles_of_categories(
-        binned, features, target_codes.hashes(_targets_of(part, kept)), times
-    )
+    return profiles_of_categories(binned, features, target_codes.hashes(part.targets), times)
 
 
 def join_profiles(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
@@ -503,16 +484,16 @@ def join_profiles(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
 def keys_of_part(
     binned: Columns,
     part: EncodedPart,
-    kept: KeptRows,
     codes: dict[int, np.ndarray],
     target_codes: TargetCodes,
     weighing: Weighing | None,
 ) -> np.ndarray:
     """Keys that tell columns apart, summed over a part's rows."""
-    counts = _counts_of(part, kept, weighing)
+    counts = counts_of(part, weighing)
     times = times_of(counts, counts is not None)
-    targets = target_codes.hashes(_targets_of(part, kept))
-    return np.asarray(keys_of_columns(recoded(binned, codes), targets, times))
+    return np.asarray(
+        keys_of_columns(recoded(binned, codes), target_codes.hashes(part.targets), times)
+    )
 
 
 def hashes_of_part(binned: Columns, codes: dict[int, np.ndarray], keys: np.ndarray) -> np.ndarray:
@@ -523,16 +504,13 @@ def hashes_of_part(binned: Columns, codes: dict[int, np.ndarray], keys: np.ndarr
 def leaves_of_part(
     part: EncodedPart,
     kept: KeptRows,
-    wanted: KeptRows,
     binned: Columns,
     features: tuple[FeatureBins, ...],
     tree: TreeArrays,
 ) -> np.ndarray:
     """Leaves of a part's rows, by their bins."""
-    mask = wanted.mask(binned.n_rows)
     table = table_of_part(part, kept)
-    table = table if mask is None else table.take(mask)
-    leaves = leaves_of_bins(tree, table, BinnedTable(features, _take(binned, mask)), 1)
+    leaves = leaves_of_bins(tree, table, kept.of(BinnedTable(features, binned)), 1)
     return leaves.astype(np.min_scalar_type(tree.node_count))
 
 
@@ -544,13 +522,9 @@ def leaves_in_trees(part: EncodedPart, kept: KeptRows, trees: tuple[TreeArrays, 
     return np.stack(leaves, axis=1).astype(np.min_scalar_type(most))
 
 
-# --- a finished tree ---
-
-
 def sketch_part(
     part: EncodedPart,
     kept: KeptRows,
-    wanted: KeptRows,
     binned: Columns,
     tree: TreeArrays,
     features: tuple[FeatureBins, ...],
@@ -558,38 +532,16 @@ def sketch_part(
     weighing: Weighing | None,
 ) -> SketchedPart:
     """A part's rows under a finished tree."""
-    mask = wanted.mask(binned.n_rows)
-    table = table_of_part(part, kept, tree.features_of_pairs)
-    y = sole_target(_kept(_targets_of(part, kept), mask), has_classes)
+    targets, weights = map(kept.of, targets_and_evidence(part, weighing))
+    counts = kept.of(counts_of(part, weighing))
+    y = sole_target(targets, has_classes)
     assert y is not None
-    counts = _kept(_counts_of(part, kept, weighing), mask)
     return SketchedPart(
         tree,
-        table if mask is None else table.take(mask),
-        BinnedTable(features, _take(binned, mask)),
+        table_of_part(part, kept, tree.features_of_pairs),
+        kept.of(BinnedTable(features, binned)),
         y,
         None if counts is None else counts.astype(np.int32),
-        _kept(_weights_of(part, kept, weighing), mask),
-        wanted.first_row,
+        weights,
+        kept.first_row,
     )
-
-
-def part_of_table(
-    part: EncodedPart, kept: KeptRows, weighing: Weighing | None, needed: tuple[int, ...]
-) -> TablePart:
-    """The values of some features in a part's rows."""
-    table = table_of_part(part, kept, needed)
-    return TablePart(table, kept.first_row, _counts_of(part, kept, weighing))
-
-
-# --- categories ---
-
-
-def seen_codes(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
-    """Codes of categories that some row has, of every feature with categories."""
-    return table_of_part(part, kept).seen_codes()
-
-
-def recode_part(part: EncodedPart, features: tuple[FeatureInfo, ...]) -> EncodedPart:
-    """A part whose categories are those of other features; all others are missing."""
-    return part._replace(table=part.table.with_features(features))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,38 +32,55 @@ FEW_ROWS, LONG, CUT_LENGTH = 0.1, 1.5, 0.2
 BESIDE = 0.05
 
 
-@dataclass(frozen=True)
-class MapAxis:
-    """An axis of a map.
+class Zone(NamedTuple):
+    """A part of an axis, and where it is drawn, from 0 to 1.
 
-    Attributes
-    ----------
-    low, high : float
-        Its ends, of numbers.
-    categories : tuple or None
-        Those drawn, in their order; None for numbers.
-    inner : tuple of two floats
-        The numbers between which the axis is true to scale.
-    bends : tuple of pairs
-        Shares of the way from `low` to `high`, and where these numbers lie on the axis, from 0 to
-        1. At the inner ones the axis is broken: what lies beyond is drawn shorter than it is.
+    Its bounds are numbers of slots in the tree's plane for categories, and otherwise shares of the
+    way from the axis's low end to the high one.
     """
 
     low: float
     high: float
-    categories: tuple[Level, ...] | None = None
+    start: float
+    end: float
+
+    def place(self, share: float) -> float:
+        """Where something in the zone is drawn."""
+        return self.start + (share - self.low) / (self.high - self.low) * (self.end - self.start)
+
+
+@dataclass(frozen=True)
+class MapAxis:
+    """An axis of a map."""
+
+    low: float
+    high: float
+    # Between zones, an axis of numbers is broken: those at the ends are drawn shorter than they
+    # are. Each category has a zone.
+    zones: tuple[Zone, ...] = (Zone(0.0, 1.0, 0.0, 1.0),)
+    categories: tuple[Level, ...] | None = None  # those drawn, in their order; None for numbers
+    # The numbers between which the axis is true to scale.
     inner: tuple[float, float] = (-np.inf, np.inf)
-    bends: tuple[Point, ...] = ((0.0, 0.0), (1.0, 1.0))
+
+    def share(self, value: float) -> float:
+        """A number, or a point in a category's slot, in the unit of zones."""
+        return value if self.categories is not None else share_of(value, self.low, self.high)
 
     def place(self, value: float) -> float:
-        """Where a number lies, from 0 to 1; numbers beyond the axis lie at its ends."""
-        shares, places = zip(*self.bends, strict=True)
-        return float(np.interp(share_of(value, self.low, self.high), shares, places))
+        """Where that lies, from 0 to 1; numbers beyond the axis lie at its ends."""
+        share = self.share(value)
+        zone = next((zone for zone in self.zones if share <= zone.high), self.zones[-1])
+        return zone.place(share)
+
+    @property
+    def bends(self) -> list[Point]:
+        """Shares of the way from `low` to `high` where numbers are broken or end, and places."""
+        return [(zone.low, zone.start) for zone in self.zones] + [(1.0, 1.0)]
 
     @property
     def breaks(self) -> list[float]:
-        """Places where the axis is broken."""
-        return [place for _, place in self.bends[1:-1]]
+        """Places where an axis of numbers is broken."""
+        return [] if self.categories is not None else [zone.start for zone in self.zones[1:]]
 
     def ticks(self, at_most: int) -> list[tuple[float, str]]:
         """Places and labels of some round numbers, and of one beyond each break."""
@@ -77,28 +95,15 @@ class MapAxis:
 
 @dataclass(frozen=True, eq=False)
 class Map:
-    """What to draw of a pair's plane, all places from 0 to 1 along its axes.
+    """What to draw of a pair's plane, all places from 0 to 1 along its axes."""
 
-    Attributes
-    ----------
-    sides : tuple of two ints
-        Which of the node's features goes to the right, and which goes up.
-    features : tuple of two FeatureInfo
-    axes : tuple of two MapAxis
-        Categories are in the order of the feature, as in all nodes.
-    areas : tuple of lists of loops
-        For each branch, the outlines of what goes there; holes the other way round.
-    points : array of shape (n_points, 2)
-        Some of the node's rows, those that the axes reach.
-    targets : array of shape (n_points,)
-    """
-
-    sides: tuple[int, int]
+    sides: tuple[int, int]  # which of the node's features goes to the right, and which goes up
     features: tuple[FeatureInfo, FeatureInfo]
-    axes: tuple[MapAxis, MapAxis]
+    axes: tuple[MapAxis, MapAxis]  # categories are in the order of the feature, as in all nodes
+    # For each branch, the outlines of what goes there; holes the other way round.
     areas: tuple[list[Polygon], ...]
-    points: np.ndarray
-    targets: np.ndarray
+    points: np.ndarray  # some of the node's rows, those that the axes reach, each with two places
+    targets: np.ndarray  # of these
 
     @property
     def line_width(self) -> float:
@@ -120,19 +125,19 @@ def map_of(view: TreeView, node: NodeView, swap: bool) -> Map:
     low, high = np.array([(axis.low, axis.high) for axis in plane.axes]).T
     is_inside = ((low <= plane.points) & (plane.points <= high)).all(axis=1)
     points = plane.points[is_inside]
-    places = [
-        _placer(axis, node.features[side], points[:, side], _corners(node, plane, side))
+    axes = [
+        _map_axis(axis, node.features[side], points[:, side], _corners(node, plane, side))
         for side, axis in enumerate(plane.axes)
     ]
     sides = _sides(view, node, swap)
     pieces: list[list[Polygon]] = [[] for _ in node.children]
     for region, corners in zip(node.regions, plane.polygons, strict=True):
-        pieces[region.branch] += _pieces(list(corners), places, sides)
-    drawn = [[places[side].place(point[side]) for side in sides] for point in points.tolist()]
+        pieces[region.branch] += _pieces(list(corners), axes, sides)
+    drawn = [[axes[side].place(point[side]) for side in sides] for point in points.tolist()]
     return Map(
         sides=sides,
         features=(node.features[sides[0]], node.features[sides[1]]),
-        axes=(places[sides[0]].axis, places[sides[1]].axis),
+        axes=(axes[sides[0]], axes[sides[1]]),
         areas=tuple(outlines(its) for its in pieces),
         points=np.array(drawn).reshape(-1, 2),
         targets=plane.targets[is_inside],
@@ -181,48 +186,17 @@ def _corners(node: NodeView, plane: Plane, side: int) -> list[float]:
     return corners + cuts
 
 
-@dataclass(frozen=True, eq=False)
-class _Placer:
-    """Where values of an axis of the tree's plane lie on the axis that is drawn.
-
-    `zones` has the bounds of parts of the one, and where they lie on the other, from 0 to 1. The
-    bounds are numbers of slots for categories, and otherwise shares of the axis.
-    """
-
-    axis: MapAxis
-    zones: list[tuple[float, float, float, float]]
-
-    def share(self, value: float) -> float:
-        """A value in the unit of zones."""
-        if self.axis.categories is not None:
-            return value
-        return share_of(value, self.axis.low, self.axis.high)
-
-    def place(self, value: float) -> float:
-        """Place of a number, or of a point in a category's slot, from 0 to 1."""
-        share = self.share(value)
-        return _place_in(next((z for z in self.zones if share <= z[1]), self.zones[-1]), share)
-
-
-def _place_in(zone: tuple[float, float, float, float], share: float) -> float:
-    low, high, start, end = zone
-    return start + (share - low) / (high - low) * (end - start)
-
-
-def _placer(
+def _map_axis(
     axis: PlaneAxis, feature: FeatureInfo, values: np.ndarray, corners: list[float]
-) -> _Placer:
+) -> MapAxis:
     if axis.categories is None:
-        drawn_axis = _broken(axis, values, corners)
-        zones = [
-            (low, high, start, end) for (low, start), (high, end) in pairwise(drawn_axis.bends)
-        ]
-        return _Placer(drawn_axis, zones)
+        return _broken(axis, values, corners)
     assert feature.categories is not None
     drawn = tuple(category for category in feature.categories if category in axis.categories)
     slots = [drawn.index(category) for category in axis.categories]
-    zones = [(i, i + 1, slot / len(drawn), (slot + 1) / len(drawn)) for i, slot in enumerate(slots)]
-    return _Placer(MapAxis(axis.low, axis.high, drawn), zones)
+    n = len(drawn)
+    zones = tuple(Zone(i, i + 1, slot / n, (slot + 1) / n) for i, slot in enumerate(slots))
+    return MapAxis(axis.low, axis.high, zones, drawn)
 
 
 def _broken(axis: PlaneAxis, values: np.ndarray, corners: list[float]) -> MapAxis:
@@ -244,27 +218,29 @@ def _broken(axis: PlaneAxis, values: np.ndarray, corners: list[float]) -> MapAxi
     bends += [(last, 1 - CUT_LENGTH)] if is_cut[1] else []
     inner = [(1 - share) * low + share * high for share in (first, last)]
     ends = (inner[0] if is_cut[0] else low, inner[1] if is_cut[1] else high)
-    return MapAxis(low, high, None, ends, (*bends, (1.0, 1.0)))
+    bends.append((1.0, 1.0))
+    zones = tuple(Zone(low, high, start, end) for (low, start), (high, end) in pairwise(bends))
+    return MapAxis(axis.low, axis.high, zones, inner=ends)
 
 
-def _pieces(corners: Polygon, places: list[_Placer], sides: tuple[int, int]) -> list[Polygon]:
+def _pieces(corners: Polygon, axes: list[MapAxis], sides: tuple[int, int]) -> list[Polygon]:
     """A region's polygon on the axes that are drawn: one for each pair of zones."""
     pieces = [corners] if corners else []
-    for side, placer in enumerate(places):
-        pieces = [moved for piece in pieces for moved in _in_zones(piece, side, placer) if moved]
+    for side, axis in enumerate(axes):
+        pieces = [moved for piece in pieces for moved in _in_zones(piece, side, axis) if moved]
     turned = [[(piece[sides[0]], piece[sides[1]]) for piece in polygon] for polygon in pieces]
     return [polygon if _area(polygon) > 0 else polygon[::-1] for polygon in turned]
 
 
-def _in_zones(polygon: Polygon, side: int, placer: _Placer) -> list[Polygon]:
+def _in_zones(polygon: Polygon, side: int, axis: MapAxis) -> list[Polygon]:
     """A polygon with places along one axis, in pieces if these are in several zones there."""
-    polygon = [_with(point, side, placer.share(point[side])) for point in polygon]
+    polygon = [_with(point, side, axis.share(point[side])) for point in polygon]
     moved = []
-    for zone in placer.zones:
+    for zone in axis.zones:
         inside = polygon
-        if len(placer.zones) > 1:
-            inside = _clipped(_clipped(polygon, side, zone[0], 1.0), side, zone[1], -1.0)
-        moved.append([_with(point, side, _place_in(zone, point[side])) for point in inside])
+        if len(axis.zones) > 1:
+            inside = _clipped(_clipped(polygon, side, zone.low, 1.0), side, zone.high, -1.0)
+        moved.append([_with(point, side, zone.place(point[side])) for point in inside])
     return moved
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -50,39 +49,20 @@ def check_scale(scale: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """The axis of a node that splits on an ordered feature.
+    """The axis of a node that splits on an ordered feature."""
 
-    Attributes
-    ----------
-    kind : {"linear", "log", "quantile"}
-    edges : array of shape (n_cells + 1,)
-        Bounds of the cells that rows are counted in.
-    positions : array of shape (n_cells + 1,)
-        Where these lie, from 0 to 1.
-    broken_at : tuple of int
-        Edges where the axis is broken: what lies beyond, towards its end, is not true to scale.
-    thresholds : list of float
-        Where the segments of the shape function meet.
-    ends : tuple of two floats
-        The least and the greatest number of the rows.
-    date : {"day", "time", "utc"} or None
-        Whether the numbers are moments in time, which are labelled as dates.
-    values : list of float or None
-        The few whole numbers that there are, each of which has a cell around it; segments then meet
-        halfway between two of them. None if cells follow each other.
-    labels : list of str
-        What is written where the segments meet.
-    """
-
-    kind: str
-    edges: np.ndarray
-    positions: np.ndarray
+    kind: str  # "linear", "log" or "quantile"
+    edges: np.ndarray  # bounds of the cells that rows are counted in
+    positions: np.ndarray  # where these lie, from 0 to 1
+    # Edges where the axis is broken: what lies beyond, towards its end, is not true to scale.
     broken_at: tuple[int, ...]
-    thresholds: list[float]
-    ends: tuple[float, float]
-    date: DateKind | None = None
-    values: list[float] | None = None
-    labels: list[str] | None = None
+    thresholds: list[float]  # where the segments of the shape function meet
+    threshold_labels: list[str]
+    ends: tuple[float, float]  # the least and the greatest number of the rows
+    date: DateKind | None  # whether the numbers are moments in time, which are labelled as dates
+    # The few whole numbers that there are, each of which has a cell around it; segments then meet
+    # halfway between two of them. None if cells follow each other.
+    values: list[float] | None
 
     def place(self, value: float) -> float:
         """Where a number lies, from 0 to 1; numbers beyond the axis lie at its ends."""
@@ -94,11 +74,6 @@ class Scale:
         else:
             share = share_of(value, low, high)
         return start + share * (end - start)
-
-    @cached_property
-    def threshold_labels(self) -> list[str]:
-        """What is written at the thresholds."""
-        return self.labels or threshold_labels(self.thresholds, self.date)
 
     @property
     def end_labels(self) -> list[tuple[float, str]]:
@@ -114,18 +89,16 @@ class Scale:
     def ticks(self, at_most: int) -> list[tuple[float, str]]:
         """Places and labels of some round numbers."""
         low, high = self._unbroken
-        if self.values is not None:
-            step = math.ceil(len(self.values) / MOST_VALUES)
-            marks = self.values[::step]
-            return [(self.place(m), label) for m, label in zip(marks, distinct(marks), strict=True)]
         if self.date is not None:
             dates = round_dates(low, high, at_most)
             return [(self.place(moment), label) for moment, label in dates]
-        if self.kind == "log":
+        if self.values is not None:
+            marks = self.values[:: math.ceil(len(self.values) / MOST_VALUES)]
+        elif self.kind == "log":
             marks = round_powers(low, high, at_most)
         else:
             marks = round_numbers(low, high, at_most)
-        return [(self.place(m), label) for m, label in zip(marks, distinct(marks), strict=True)]
+        return list(zip(map(self.place, marks), distinct(marks), strict=True))
 
     @property
     def breaks(self) -> list[float]:
@@ -156,25 +129,34 @@ class Scale:
 
 def scale_of(node: NodeView, scale: str) -> Scale:
     """The axis of a node that splits on an ordered feature."""
-    density, date = node.density, node.features[0].date
-    assert density is not None
+    assert node.density is not None
+    assert node.density.edges is not None
+    density, values = drawn_density(node), values_of(node)
+    date = node.features[0].date if values is None else None
     edges, n_rows = density.edges, density.n_rows
     assert edges is not None
     thresholds = [segment.high for segment in node.segments[:-1]]
-    ends = density.ends or (float(edges[0]), float(edges[-1]))
-    values = values_of(node)
-    if values is not None:
-        return _scale_of_values(node, values, scale, ends)
-    if scale == "quantile" and n_rows.any():
-        positions = _by_rows(edges, n_rows, thresholds)
-        return Scale("quantile", edges, positions, (), thresholds, ends, date)
-    # The logarithm of a date would depend on the year that counting starts from.
-    is_log = scale == "log" and not date and _is_positive(edges, n_rows, thresholds)
-    if scale == "auto" and not date:
-        is_log = _is_crowded(edges, n_rows, thresholds)
-    positions, breaks = _true_to_scale(edges, n_rows, thresholds, is_log)
+    labels = threshold_labels(thresholds, date)
+    if values is None:
+        # The logarithm of a date would depend on the year that counting starts from.
+        is_log = scale == "log" and not date and _is_positive(edges, n_rows, thresholds)
+        if scale == "auto" and not date:
+            is_log = _is_crowded(edges, n_rows, thresholds)
+    else:
+        thresholds = _meeting_places(_all_values(node, list(values)), thresholds)
+        labels = [f"≤ {label}" for label in labels]
+        is_log = scale == "log" and edges[0] > 0
     kind = "log" if is_log else "linear"
-    return Scale(kind, edges, positions, breaks, thresholds, ends, date)
+    breaks: tuple[int, ...] = ()
+    if scale == "quantile" and n_rows.any():
+        kind, positions = scale, _by_rows(edges, n_rows, thresholds)
+    else:
+        positions, breaks = _true_to_scale(edges, n_rows, thresholds, is_log)
+        if values is not None and np.diff(positions)[n_rows > 0].min() < NARROWEST:
+            positions, breaks = _side_by_side(edges, _all_values(node, list(values))), ()
+    known = None if values is None else list(values)
+    ends = density.ends or (float(node.density.edges[0]), float(node.density.edges[-1]))
+    return Scale(kind, edges, positions, breaks, thresholds, labels, ends, date, known)
 
 
 def values_of(node: NodeView) -> dict[float, int] | None:
@@ -235,27 +217,6 @@ def _edges_around(node: NodeView, known: list[float]) -> np.ndarray:
     around = [bound for value in values for bound in (value - half, value + half)]
     thresholds = [segment.high for segment in node.segments[:-1]]
     return np.unique([*around, *_meeting_places(values, thresholds)])
-
-
-def _scale_of_values(
-    node: NodeView, known: dict[float, int], scale: str, ends: tuple[float, float]
-) -> Scale:
-    """The axis of a few whole numbers."""
-    density = drawn_density(node)
-    edges, values = density.edges, _all_values(node, list(known))
-    assert edges is not None
-    thresholds = [segment.high for segment in node.segments[:-1]]
-    labels = [f"≤ {label}" for label in threshold_labels(thresholds)]
-    places = _meeting_places(values, thresholds)
-    breaks: tuple[int, ...] = ()
-    if scale == "quantile":
-        kind, positions = scale, _by_rows(edges, density.n_rows, places)
-    else:
-        kind = "log" if scale == "log" and edges[0] > 0 else "linear"
-        positions, breaks = _true_to_scale(edges, density.n_rows, places, kind == "log")
-        if np.diff(positions)[density.n_rows > 0].min() < NARROWEST:
-            positions, breaks = _side_by_side(edges, values), ()
-    return Scale(kind, edges, positions, breaks, places, ends, None, list(known), labels)
 
 
 def _side_by_side(edges: np.ndarray, values: list[float]) -> np.ndarray:
@@ -336,16 +297,9 @@ def _by_rows(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) -> 
 
 @dataclass(frozen=True)
 class TargetScale:
-    """The range of a numeric target.
+    """The range of a numeric target."""
 
-    Attributes
-    ----------
-    low, high : float
-        What histograms and colours distinguish.
-    is_cut : tuple of two bools
-        Whether there are targets below and above that.
-    """
-
+    # What histograms and colours distinguish, and whether there are targets below and above that.
     low: float
     high: float
     is_cut: tuple[bool, bool]

@@ -355,7 +355,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
                 "out-of-bag importances need rows in memory; fit a forest to a sample of the rows"
             )
         about = self._tree()._parameters(), self._options(), is_classifier(self), fitted.seed
-        draws, _ = draw_rows(X, y, sample_weight, *about)
+        draws = draw_rows(X, y, sample_weight, *about)
         if draws.contents != fitted.contents:
             raise ValueError("X and y must be the rows that the forest was fitted on")
         n_threads = effective_threads(self.n_threads)

@@ -11,9 +11,9 @@ import numpy as np
 
 from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
-from shapetree.fit._growth import grow, grown_together, hold, pair_frames
+from shapetree.fit._growth import grower, grown_together, hold, pair_frames
 from shapetree.fit._local_backend import training_rows
-from shapetree.fit._parameters import Parameters, candidate_options, read_pairs
+from shapetree.fit._parameters import Parameters, candidate_options
 from shapetree.fit._training_rows import (
     TrainingRows,
     bin_rows,
@@ -23,7 +23,6 @@ from shapetree.fit._training_rows import (
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._grower import Trees
-from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
 from shapetree.tree._arrays import TreeArrays
@@ -115,7 +114,7 @@ def fit_forest(
     draws : Draws
         The rows, and which of them trees have seen.
     """
-    draws, pairs = draw_rows(X, y, sample_weight, parameters, options, has_classes, seed)
+    draws = draw_rows(X, y, sample_weight, parameters, options, has_classes, seed)
     rows = draws.binned.rows
     kept = before.trees if before is not None else ()
     if before is not None:
@@ -123,7 +122,7 @@ def fit_forest(
     numbers = range(len(kept), options.n_trees)
     with TestProgress(parameters.verbose, rows.table.n_rows, "forest", "trees") as progress:
         progress.expect(len(numbers))
-        criterion, trees = _grow(draws, pairs, parameters, options, numbers, progress)
+        criterion, trees = _grow(draws, parameters, options, numbers, progress)
     every = (*kept, *trees)
     features = rows.table.features
     used = sorted(set().union(*(tree.used_features for tree in every)))
@@ -153,17 +152,16 @@ def draw_rows(
     options: ForestOptions,
     has_classes: bool,
     seed: int,
-) -> tuple[Draws, PairOptions]:
-    """Read and bin rows, of which trees draw theirs, and the pairs that they may split on."""
+) -> Draws:
+    """Read and bin rows, of which trees draw theirs."""
     rows = training_rows(X, y, sample_weight, parameters, has_classes)
     if rows.row_of is not None:
         raise TypeError(
             "a forest takes no shares of classes; give labels, or fit a ShapeTreeClassifier"
         )
     n_drawn = options.n_drawn(rows)
-    pairs = read_pairs(rows.table, parameters)
-    binned = bin_rows(rows, parameters, pairs)
-    return Draws(replace(binned, rows=binned.rows.gather()), n_drawn, seed), pairs
+    binned = bin_rows(rows, parameters)
+    return Draws(replace(binned, rows=binned.rows.gather()), n_drawn, seed)
 
 
 def _check_alike(before: FittedForest, rows: TrainingRows) -> None:
@@ -181,7 +179,6 @@ def _check_alike(before: FittedForest, rows: TrainingRows) -> None:
 
 def _grow(
     draws: Draws,
-    pairs: PairOptions,
     parameters: Parameters,
     options: ForestOptions,
     numbers: Sequence[int],
@@ -212,9 +209,9 @@ def _grow(
             draw = FeatureDraw(len(features), n_drawn, seeds)
         own = [replace(one, random_state=its.of_search) for its in each]
         seeds = np.array([candidate_options(goal, its).seed for its in own])
-        frames = pair_frames(held, pairs, len(some))
+        frames = pair_frames(held, binned.pairs, len(some))
         together, silent = Trees(seeds - seeds[0], draw), progress.of_test()
-        grown = grow(held, frames, own[0], silent, order, together, lays_out=True)
+        grown = grower(held, frames, own[0], silent, order, together, lays_out=True).grow()
         trees = []
         for root in range(len(some)):
             tree = shrink(grown.arrays(features, goal.impurity_scale, root), options.shrinkage)
@@ -224,7 +221,7 @@ def _grow(
             progress.tested()
         return trees
 
-    parts = grown_together(numbers, every, draws.n_in_tree, pairs, n_at_once)
+    parts = grown_together(numbers, every, draws.n_in_tree, binned.pairs, n_at_once)
     jobs = [partial(grow_together, some) for some in parts]
     grown = run_together(jobs, n_at_once, progress.stop)
     return goal.criterion_name, [tree for trees in grown for tree in trees]

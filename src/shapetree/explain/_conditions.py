@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from shapetree.data._columns import GREATEST, Level
-from shapetree.data._missing import is_missing
+from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._moments import DATES, seconds_of
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._regions import Bound, Region, Segment
+from shapetree.tree._regions import Bound
 from shapetree.tree._view import NodeView
 from shapetree.tree._words import category_words, interval, missing_words, weighted_sum
 
@@ -137,16 +139,16 @@ def _bound_condition(bound: Bound, features: tuple[FeatureInfo, ...]) -> Conditi
     return Condition((feature,), low=bound.low, high=bound.high)
 
 
-def segment_condition(segment: Segment, features: tuple[FeatureInfo, ...]) -> Condition:
-    """The condition of lying in a segment."""
-    return Condition(features, low=segment.low, high=segment.high, categories=segment.categories)
-
-
-def region_conditions(region: Region, features: tuple[FeatureInfo, ...]) -> tuple[Condition, ...]:
-    """The conditions of lying in a region; one without bounds has all points that are known."""
-    if not region.bounds:
-        return tuple(Condition((feature,), categories=feature.categories) for feature in features)
-    return tuple(_bound_condition(bound, features) for bound in region.bounds)
+def conditions_of_parts(node: NodeView) -> Iterator[tuple[int, tuple[Condition, ...]]]:
+    """The branch of each segment or region of a node, and the conditions of lying in it."""
+    for segment in node.segments:
+        low, high, categories = segment.low, segment.high, segment.categories
+        yield segment.branch, (Condition(node.features, (1.0,), low, high, categories),)
+    for region in node.joined_regions:
+        inside = tuple(_bound_condition(bound, node.features) for bound in region.bounds)
+        # A region without bounds has all points that are known.
+        known = (Condition((feature,), categories=feature.categories) for feature in node.features)
+        yield region.branch, inside or tuple(known)
 
 
 def missing_conditions(node: NodeView) -> list[Condition]:
@@ -165,3 +167,11 @@ def known_value(value: Any, feature: FeatureInfo) -> Any:
     if feature.categories is not None and value not in feature.categories:
         return None
     return seconds_of(value) if feature.is_date and isinstance(value, DATES) else value
+
+
+def python_values(column: np.ndarray, feature: FeatureInfo) -> list[Any]:
+    """A column's numbers or categories; None where one is missing or new."""
+    if feature.categories is None:
+        return [None if is_missing(value) else value for value in column.astype(float).tolist()]
+    categories = feature.categories
+    return [None if code == MISSING_CODE else categories[code] for code in column.tolist()]

@@ -15,16 +15,15 @@ import numpy as np
 from shapetree.data._moments import DateKind
 from shapetree.explain._conditions import (
     Condition,
+    conditions_of_parts,
     merge,
     missing_conditions,
-    region_conditions,
-    segment_condition,
+    python_values,
 )
 from shapetree.explain._flip_constraints import FlipConstraints
-from shapetree.explain._flips import Flip, FlipFinder, Route
-from shapetree.explain._outcomes import python_values
+from shapetree.explain._flips import Flip, FlipSearch, Route, tree_cells
 from shapetree.tree._digits import exact, n_digits, rounded
-from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._view import TreeView
 from shapetree.tree._words import listing, outcome_words, printable
 
 # Digits that numbers of notes have at most.
@@ -49,35 +48,6 @@ class Step:
     conditions: tuple[Condition, ...]
 
 
-class Guide:
-    """Finds the conditions that rows satisfy in the nodes of a tree; each is made once."""
-
-    def __init__(self, view: TreeView) -> None:
-        self.view = view
-        self._made: dict[int, tuple[list[Condition], list[tuple[Condition, ...]]]] = {}
-        self._number = {feature.name: j for j, feature in enumerate(view.features)}
-
-    def conditions(self, node: int, row: dict[str, Any]) -> tuple[Condition, ...]:
-        """What a row satisfies in a node: that it lacks a value, or the part that it lies in."""
-        if node not in self._made:
-            view = self.view.nodes[node]
-            self._made[node] = missing_conditions(view), list(_parts(view))
-        lacking, parts = self._made[node]
-        missing = tuple(c for c in lacking if _accepts(c, row))
-        if missing:
-            return missing
-        return next(part for part in parts if all(_accepts(c, row) for c in part))
-
-    def notes(self, name: str, value: Any, new: Mapping[str, Any]) -> Iterator[str]:
-        """How a feature's value differs from all those in training."""
-        if name in new:
-            yield f"{name} = {new[name]} was never seen in training"
-        low, high = self.view.ranges[self._number[name]].tolist()
-        if isinstance(value, float) and not low <= value <= high and not math.isnan(low):
-            date = self.view.features[self._number[name]].date
-            yield beyond_words(name, value, low, high, date)
-
-
 def beyond_words(
     name: str, value: float, low: float, high: float, date: DateKind | None = None
 ) -> str:
@@ -100,14 +70,6 @@ def _note_number(number: float, date: DateKind | None) -> str:
 
 def _accepts(condition: Condition, row: dict[str, Any]) -> bool:
     return condition.accepts([row[name] for name in condition.names])
-
-
-def _parts(node: NodeView) -> Iterator[tuple[Condition, ...]]:
-    """Conditions of each segment or region of a node."""
-    for segment in node.segments:
-        yield (segment_condition(segment, node.features),)
-    for region in node.joined_regions:
-        yield region_conditions(region, node.features)
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,22 +107,22 @@ class Explanation:
     row: dict[str, Any]
     flip: Flip | None
     new_categories: dict[str, Any]
-    _guide: Guide
+    _explainer: Explainer
 
     @property
     def prediction(self) -> tuple[Any, ...]:
         """Predicted class or number of each output."""
-        return self._guide.view.nodes[self.leaf].prediction
+        return self._explainer.view.nodes[self.leaf].prediction
 
     @cached_property
     def path(self) -> tuple[Step, ...]:
         """The nodes that the row passes, from the root on."""
-        nodes = self._guide.view.path_to(self.leaf)
+        nodes = self._explainer.view.path_to(self.leaf)
         return tuple(
             Step(
                 node.number,
                 node.children.index(child.number),
-                self._guide.conditions(node.number, self.row),
+                self._explainer.conditions(node.number, self.row),
             )
             for node, child in pairwise(nodes)
         )
@@ -176,7 +138,7 @@ class Explanation:
         return tuple(
             note
             for name in dict.fromkeys(name for c in self.conditions for name in c.names)
-            for note in self._guide.notes(name, self.row[name], self.new_categories)
+            for note in self._explainer.notes(name, self.row[name], self.new_categories)
         )
 
     def __str__(self) -> str:
@@ -186,7 +148,7 @@ class Explanation:
     @property
     def sentence(self) -> str:
         """Why the row is predicted what it is, without the notes."""
-        view = self._guide.view
+        view = self._explainer.view
         outcome = outcome_words(view, view.nodes[self.leaf])
         if view.target_name is not None:
             outcome = f"{view.target_name}: {outcome}"
@@ -215,8 +177,30 @@ class Explainer:
 
     def __init__(self, view: TreeView) -> None:
         self.view = view
-        self._guide = Guide(view)
-        self._flips = FlipFinder(view)
+        self._cells = tree_cells(view)
+        self._made: dict[int, tuple[list[Condition], list[tuple[Condition, ...]]]] = {}
+        self._number = {feature.name: j for j, feature in enumerate(view.features)}
+
+    def conditions(self, node: int, row: dict[str, Any]) -> tuple[Condition, ...]:
+        """What a row satisfies in a node: that it lacks a value, or the part that it lies in."""
+        if node not in self._made:
+            view = self.view.nodes[node]
+            parts = [conditions for _, conditions in conditions_of_parts(view)]
+            self._made[node] = missing_conditions(view), parts
+        lacking, parts = self._made[node]
+        missing = tuple(c for c in lacking if _accepts(c, row))
+        if missing:
+            return missing
+        return next(part for part in parts if all(_accepts(c, row) for c in part))
+
+    def notes(self, name: str, value: Any, new: Mapping[str, Any]) -> Iterator[str]:
+        """How a feature's value differs from all those in training."""
+        if name in new:
+            yield f"{name} = {new[name]} was never seen in training"
+        low, high = self.view.ranges[self._number[name]].tolist()
+        if isinstance(value, float) and not low <= value <= high and not math.isnan(low):
+            date = self.view.features[self._number[name]].date
+            yield beyond_words(name, value, low, high, date)
 
     def explain(
         self,
@@ -242,7 +226,7 @@ class Explainer:
         new : mapping from int to mappings
             By feature and row, categories that training has not seen.
         """
-        flips = self._flips.find(columns, leaves, route, constraints)
+        flips = FlipSearch(self.view, self._cells, route, constraints).find(columns, leaves)
         values = [
             (j, feature.name, python_values(column, feature))
             for j, (feature, column) in enumerate(zip(self.view.features, columns, strict=True))
@@ -254,7 +238,7 @@ class Explainer:
                 {name: its[i] for _, name, its in values},
                 flip,
                 {name: new[j][i] for j, name, _ in values if i in new.get(j, ())},
-                self._guide,
+                self,
             )
             for i, (leaf, flip) in enumerate(zip(leaves.tolist(), flips, strict=True))
         ]

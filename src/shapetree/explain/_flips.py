@@ -11,7 +11,7 @@ change of one feature is enough, such a change is followed by one of another fea
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from shapetree.data._columns import GREATEST
 from shapetree.data._moments import DAY, DateKind
 from shapetree.data._table import FeatureInfo
 from shapetree.explain._cells import (
+    Bounds,
     Columns,
     bounds_on,
     cell_edges,
@@ -28,8 +29,8 @@ from shapetree.explain._cells import (
     different_categories,
     nearest,
 )
+from shapetree.explain._conditions import python_values
 from shapetree.explain._flip_constraints import FlipConstraints
-from shapetree.explain._outcomes import python_values
 from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, read, rounded
 from shapetree.tree._view import TreeView
 from shapetree.tree._words import category_name, listing, outcome_words, printable
@@ -163,102 +164,110 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class _Tries:
-    """Changes to try.
+    """Changes to try."""
 
-    Attributes
-    ----------
-    feature : int array of shape (n_tries,)
-    value : array of shape (n_rows, n_tries)
-        Numbers, or codes of categories.
-    size : array of shape (n_rows, n_tries)
-        NaN where there is nothing to try.
-    """
-
-    feature: np.ndarray
+    feature: np.ndarray  # shape (n_tries,)
+    # Numbers, or codes of categories. Shape (n_rows, n_tries).
     value: np.ndarray
+    # NaN where there is nothing to try. Shape (n_rows, n_tries).
     size: np.ndarray
 
+    def columns(
+        self, columns: Columns, rows: np.ndarray, numbers: np.ndarray
+    ) -> list[np.ndarray | None]:
+        """Columns of rows, each with one of its changes."""
+        values = self.value[rows, numbers]
+        return _changed(columns, rows, np.arange(len(rows)), self.feature[numbers], values)
 
-class FlipFinder:
-    """Finds flips of rows; what does not depend on the rows is found once.
 
-    Parameters
-    ----------
-    view : TreeView
-    """
+@dataclass(frozen=True, eq=False)
+class TreeCells:
+    """What values a tree tells apart, by feature that it uses; see `tree_cells`."""
 
-    def __init__(self, view: TreeView) -> None:
-        self.view = view
-        used = {id(feature) for node in view.nodes for feature in node.features}
-        self._used = [j for j, feature in enumerate(view.features) if id(feature) in used]
-        self._codes = {j: different_categories(view, j) for j in self._used if _is_coded(view, j)}
-        self._bounds = {j: bounds_on(view, j) for j in self._used if not _is_coded(view, j)}
-        self._words: dict[int, str] = {}
+    codes: dict[int, list[int]]  # codes of a category of each group that the tree treats alike
+    bounds: dict[int, Bounds]  # of ordered features
+    used: list[int]  # all these features, ascending
 
-    def find(
-        self, columns: Columns, leaves: np.ndarray, route: Route, constraints: FlipConstraints
-    ) -> list[Flip | None]:
-        """The smallest change for each row; if tied, the first feature's; None if there is none.
 
-        Parameters
-        ----------
-        columns, leaves, route
-            As for `explain_rows`.
-        constraints : FlipConstraints
-            What may change, and what it should lead to.
-        """
+def tree_cells(view: TreeView) -> TreeCells:
+    """What values a tree tells apart: it is the same for all rows."""
+    known = {id(feature) for node in view.nodes for feature in node.features}
+    used = [j for j, feature in enumerate(view.features) if id(feature) in known]
+    is_coded = [feature.is_categorical for feature in view.features]
+    return TreeCells(
+        {j: different_categories(view, j) for j in used if is_coded[j]},
+        {j: bounds_on(view, j) for j in used if not is_coded[j]},
+        used,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class FlipSearch:
+    """Finds flips of rows."""
+
+    view: TreeView
+    cells: TreeCells
+    route: Route  # finds the leaves of rows, given their columns
+    constraints: FlipConstraints  # what may change, and what it should lead to
+
+    def find(self, columns: Columns, leaves: np.ndarray) -> list[Flip | None]:
+        """The smallest change for each row; if tied, the first feature's; None if there is none."""
         found: list[_Found | None] = []
-        n_tries = sum(map(len, self._codes.values())) + sum(map(len, self._bounds.values()))
-        step = max(1, MAX_SENT // (n_tries + len(self._used) + 1))
+        codes, bounds = self.cells.codes.values(), self.cells.bounds.values()
+        n_tries = sum(map(len, codes)) + sum(map(len, bounds))
+        step = max(1, MAX_SENT // (n_tries + len(self.cells.used) + 1))
         for start in range(0, len(leaves), step):
-            some = [None if column is None else column[start : start + step] for column in columns]
-            found += self._find_some(some, leaves[start : start + step], route, constraints)
-        return self._flips(columns, found, route, constraints)
+            rows = slice(start, start + step)
+            found += self._find_some(_taken(columns, rows), leaves[rows])
+        flips: list[Flip | None] = [None] * len(found)
+        picked = {row: each for row, each in enumerate(found) if each is not None}
+        shown = self._shown(columns, picked) if picked else []
+        words = {
+            leaf: outcome_words(self.view, self.view.nodes[leaf], is_brief=True)
+            for leaf in {each.leaf for each in picked.values()}
+        }
+        for (row, each), texts in zip(picked.items(), shown, strict=True):
+            changes = [
+                self._change(column_of(columns, feature)[row : row + 1], feature, value, text)
+                for (feature, value), text in zip(each.changes, texts, strict=True)
+            ]
+            flips[row] = Flip(tuple(changes), each.size, each.leaf, words[each.leaf])
+        return flips
 
-    def _find_some(
-        self, columns: Columns, leaves: np.ndarray, route: Route, constraints: FlipConstraints
-    ) -> list[_Found | None]:
-        features = [j for j in self._used if constraints.may_change(j)]
-        tries = self._tries(columns, len(leaves), features, constraints)
-        to = _send(columns, tries, route)
-        wanted = ~np.isnan(tries.size) & constraints.is_fulfilled(leaves[:, None], to)
+    def _find_some(self, columns: Columns, leaves: np.ndarray) -> list[_Found | None]:
+        features = [j for j in self.cells.used if self.constraints.may_change(j)]
+        tries = self._tries(columns, len(leaves), features)
+        to = self._send(columns, tries)
+        wanted = ~np.isnan(tries.size) & self.constraints.is_fulfilled(leaves[:, None], to)
         best = _smallest(tries.size, wanted)
         found: list[_Found | None] = []
         for row, number in enumerate(best.tolist()):
             if number < 0:
-                found.append(self._find_two(columns, row, tries, leaves[row], route, constraints))
+                found.append(self._find_two(columns, row, tries, leaves[row]))
                 continue
             change = (int(tries.feature[number]), float(tries.value[row, number]))
             found.append(_Found((change,), float(tries.size[row, number]), int(to[row, number])))
         return found
 
-    def _find_two(
-        self,
-        columns: Columns,
-        row: int,
-        tries: _Tries,
-        leaf: int,
-        route: Route,
-        constraints: FlipConstraints,
-    ) -> _Found | None:
+    def _find_two(self, columns: Columns, row: int, tries: _Tries, leaf: int) -> _Found | None:
         """Changes of two features of a row for which one is not enough."""
         size = tries.size[row]
         first = np.argsort(size, kind="stable")[: np.count_nonzero(~np.isnan(size))]
         first = first[: max(1, MAX_TRIED // max(1, len(size)))]
         best: _Found | None = None
-        if not constraints.can_be_fulfilled(leaf) or not len(first):
+        if not self.constraints.can_be_fulfilled(leaf) or not len(first):
             return best
-        changed = _send_columns(columns, np.full(len(first), row), tries, first)
-        for feature in [j for j in self._used if constraints.may_change(j)]:
+        changed = tries.columns(columns, np.full(len(first), row), first)
+        for feature in [j for j in self.cells.used if self.constraints.may_change(j)]:
             rows = np.flatnonzero(tries.feature[first] != feature)
             if not len(rows):
                 continue
-            some = [None if column is None else column[rows] for column in changed]
-            second = self._tries(some, len(rows), [feature], constraints)
-            to = _send(some, second, route)
+            some = _taken(changed, rows)
+            second = self._tries(some, len(rows), [feature])
+            to = self._send(some, second)
             with np.errstate(over="ignore"):
                 total = second.size + size[first[rows]][:, None]
-            wanted = ~np.isnan(total) & constraints.is_fulfilled(np.full(to.shape, leaf), to)
+            wanted = ~np.isnan(total) & self.constraints.is_fulfilled(np.full(to.shape, leaf), to)
             at = int(_smallest(total.reshape(1, -1), wanted.reshape(1, -1))[0])
             if at < 0:
                 continue
@@ -274,17 +283,23 @@ class FlipFinder:
                 best = _Found(tuple(changes), float(total[i, number]), int(to[i, number]))
         return best
 
+    def _send(self, columns: Columns, tries: _Tries) -> np.ndarray:
+        """Leaves of the rows with each change; 0 where there is nothing to try."""
+        leaves = np.zeros(tries.size.shape, dtype=np.intp)
+        rows, numbers = np.nonzero(~np.isnan(tries.size))
+        if len(rows):
+            leaves[rows, numbers] = self.route(tries.columns(columns, rows, numbers))
+        return leaves
+
     # --- values to try ---
 
-    def _tries(
-        self, columns: Columns, n_rows: int, features: list[int], constraints: FlipConstraints
-    ) -> _Tries:
-        bounds = [self._bounds[feature] for feature in features if feature in self._bounds]
-        edges = cell_edges(bounds, columns, n_rows)
+    def _tries(self, columns: Columns, n_rows: int, features: list[int]) -> _Tries:
+        codes, bounds = self.cells.codes, self.cells.bounds
+        edges = cell_edges([bounds[j] for j in features if j in bounds], columns, n_rows)
         parts = [
-            self._categories_to_try(columns, feature)
-            if feature in self._codes
-            else self._numbers_to_try(columns, feature, next(edges), constraints)
+            _categories_to_try(column_of(columns, feature), codes[feature])
+            if feature in codes
+            else self._numbers_to_try(column_of(columns, feature), feature, next(edges))
             for feature in features
         ]
         sizes = [size for _, size in parts]
@@ -294,96 +309,78 @@ class FlipFinder:
             np.hstack(sizes) if parts else np.empty((n_rows, 0)),
         )
 
-    # Values to try for all rows, with the sizes of the changes; NaN where there is none.
-
-    def _categories_to_try(self, columns: Columns, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        column = column_of(columns, feature)[:, None]
-        value = np.tile(np.array(self._codes[feature], dtype=float), (len(column), 1))
-        return value, np.where(column == value, np.nan, 1.0)
-
     def _numbers_to_try(
-        self, columns: Columns, feature: int, edges: np.ndarray, constraints: FlipConstraints
+        self, column: np.ndarray, feature: int, edges: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        own = column_of(columns, feature)[:, None].astype(np.float64)
+        """Values to try for all rows, and the sizes of the changes; NaN where there is none."""
+        own = column[:, None].astype(np.float64)
         low, high = (np.full((len(own), edges.shape[1] + 1), end) for end in (-np.inf, np.inf))
         low[:, 1:], high[:, :-1] = edges, edges
         step = _step_of(self.view.features[feature])
         is_whole = np.full(own.shape, step is not None)
-        if step is not None and constraints.allows_unseen:
+        if step is not None and self.constraints.allows_unseen:
             is_whole = np.isnan(own) | (own / step == np.floor(own / step))
-        limits = self._limits(feature, constraints)
-        value = nearest(own, low, high, is_whole, step or 1, limits)
+        value = nearest(own, low, high, is_whole, step or 1, self._limits(feature))
         with np.errstate(over="ignore", invalid="ignore"):
             distance = np.abs(value - np.clip(own, -GREATEST, GREATEST)) / self.view.scales[feature]
             size = np.where(np.isnan(own), 1.0, distance)
             size[((low < own) & (own <= high)) | np.isnan(value)] = np.nan
-            size[~constraints.allows_move(feature, own, value)] = np.nan
+            size[~self.constraints.allows_move(feature, own, value)] = np.nan
         return np.where(np.isnan(size), own, value), size
 
-    def _limits(self, feature: int, constraints: FlipConstraints) -> tuple[float, float]:
+    def _limits(self, feature: int) -> tuple[float, float]:
         """Between which numbers a flip may choose: the least and the greatest of training."""
         least, greatest = self.view.ranges[feature].tolist()
-        if constraints.allows_unseen or math.isnan(least):
+        if self.constraints.allows_unseen or math.isnan(least):
             return -math.inf, math.inf
         return least, greatest
 
     # --- what to say about them ---
 
-    def _flips(
-        self,
-        columns: Columns,
-        found: list[_Found | None],
-        route: Route,
-        constraints: FlipConstraints,
-    ) -> list[Flip | None]:
-        shown = self._shown(columns, found, route, constraints)
-        return [
-            None if each is None else self._flip(columns, row, each, shown[row])
-            for row, each in enumerate(found)
-        ]
+    def _change(self, old: np.ndarray, feature: int, value: float, shown: str) -> Change:
+        info = self.view.features[feature]
+        (was,) = python_values(old, info)
+        is_number = info.categories is None
+        new = value if info.categories is None else info.categories[int(value)]
+        return Change(info.name, was, new, shown, is_number, info.date)
 
-    def _flip(self, columns: Columns, row: int, found: _Found, shown: list[str]) -> Flip:
-        changes = []
-        for (feature, value), text in zip(found.changes, shown, strict=True):
-            info = self.view.features[feature]
-            (old,) = python_values(column_of(columns, feature)[row : row + 1], info)
-            new: Any = value if info.categories is None else info.categories[int(value)]
-            is_number = info.categories is None
-            changes.append(Change(info.name, old, new, text, is_number, info.date))
-        if found.leaf not in self._words:
-            self._words[found.leaf] = outcome_words(
-                self.view, self.view.nodes[found.leaf], is_brief=True
-            )
-        return Flip(tuple(changes), found.size, found.leaf, self._words[found.leaf])
+    def _shown(self, columns: Columns, found: dict[int, _Found]) -> list[list[str]]:
+        """The new values in words, for the changes of each row that has some.
 
-    def _shown(
-        self,
-        columns: Columns,
-        found: list[_Found | None],
-        route: Route,
-        constraints: FlipConstraints,
-    ) -> list[list[str]]:
-        """The new values in words, for each row's changes."""
-        texts = [
-            [] if each is None else [self._exactly(*c) for c in each.changes] for each in found
-        ]
-        rows = np.array([row for row, each in enumerate(found) if each is not None], dtype=int)
-        if not len(rows):
-            return texts
-        picked = [each for each in found if each is not None]
-        leaf = np.array([each.leaf for each in picked])
-        base = [None if column is None else column[rows] for column in columns]
-        for i, each in enumerate(picked):
-            for feature, value in each.changes:
-                base[feature] = _as_changed(base[feature])
-                column_of(base, feature)[i] = value
-        short = {i: list(texts[row]) for i, row in enumerate(rows.tolist())}
-        for place in range(max(len(each.changes) for each in picked)):
-            self._shorten(columns, rows, picked, place, base, leaf, route, short, constraints)
-        for i, row in enumerate(rows.tolist()):
-            if len(short[i]) == 1 or self._leads(base, i, picked[i], short[i], route):
-                texts[row] = short[i]
-        return texts
+        Numbers are shorter than those found where these lead to the same leaf and go hardly
+        further.
+        """
+        rows, changes = list(found), [each.changes for each in found.values()]
+        leaf = np.array([each.leaf for each in found.values()])
+        each_change = [(i, *change) for i, its in enumerate(changes) for change in its]
+        base = _changed(columns, rows, *map(np.array, zip(*each_change, strict=True)))
+        exactly = [[self._exactly(*change) for change in its] for its in changes]
+        shown = [list(texts) for texts in exactly]
+        for place in range(max(map(len, changes))):
+            ways: dict[int, list[tuple[int, str]]] = {}
+            for i, its in enumerate(changes):
+                if len(its) > place and its[place][0] in self.cells.bounds:
+                    feature, value = its[place]
+                    ways[i] = self._shorter(feature, value, columns, rows[i])
+            while any(ways.values()):
+                tried = {i: [texts.pop(0)] for i, texts in ways.items() if texts}
+                for i in self._leading(base, leaf, tried):
+                    (_, shown[i][place]) = tried[i][0]
+                    ways[i] = []
+        # Of two features, each may be near enough for itself, but not both.
+        several = {
+            i: [
+                (f, text)
+                for (f, _), text in zip(its, shown[i], strict=True)
+                if f in self.cells.bounds
+            ]
+            for i, its in enumerate(changes)
+            if len(its) > 1
+        }
+        several = {i: texts for i, texts in several.items() if texts}
+        for i in several.keys() - self._leading(base, leaf, several):
+            shown[i] = exactly[i]
+        return shown
 
     def _exactly(self, feature: int, value: float) -> str:
         info = self.view.features[feature]
@@ -391,47 +388,34 @@ class FlipFinder:
             return exact(value, info.date)
         return category_name(info.categories[int(value)])
 
-    def _shorten(
-        self,
-        columns: Columns,
-        rows: np.ndarray,
-        picked: list[_Found],
-        place: int,
-        base: Columns,
-        leaf: np.ndarray,
-        route: Route,
-        short: dict[int, list[str]],
-        constraints: FlipConstraints,
-    ) -> None:
-        """Use shorter numbers that lead to the same leaf and go hardly further."""
-        ways: dict[int, list[str]] = {}
-        for i, each in enumerate(picked):
-            if len(each.changes) > place and each.changes[place][0] in self._bounds:
-                feature, value = each.changes[place]
-                own = float(column_of(columns, feature)[rows[i]])
-                date = self.view.features[feature].date
-                least, greatest = self._limits(feature, constraints)
-                *texts, short[i][place] = beyond(value, own, date)
-                ways[i] = [text for text in texts if least <= read(text, date) <= greatest]
-        while any(ways.values()):
-            tried = {i: texts.pop(0) for i, texts in ways.items() if texts}
-            some = list(tried)
-            sent = [None if column is None else column[some] for column in base]
-            for k, i in enumerate(some):
-                feature = picked[i].changes[place][0]
-                sent[feature] = _as_changed(sent[feature])
-                column_of(sent, feature)[k] = read(tried[i], self.view.features[feature].date)
-            for k in np.flatnonzero(route(sent) == leaf[some]).tolist():
-                short[some[k]][place] = tried[some[k]]
-                ways[some[k]] = []
+    def _shorter(
+        self, feature: int, value: float, columns: Columns, row: int
+    ) -> list[tuple[int, str]]:
+        """The feature and shorter numbers than one that it changes to, the shortest first."""
+        date = self.view.features[feature].date
+        least, greatest = self._limits(feature)
+        texts = beyond(value, float(column_of(columns, feature)[row]), date)[:-1]
+        return [(feature, text) for text in texts if least <= read(text, date) <= greatest]
 
-    def _leads(self, base: Columns, i: int, found: _Found, texts: list[str], route: Route) -> bool:
-        """Whether what is shown of several changes leads to their leaf."""
-        row = [None if column is None else column[i : i + 1].copy() for column in base]
-        for (feature, _), text in zip(found.changes, texts, strict=True):
-            if feature in self._bounds:
-                column_of(row, feature)[0] = read(text, self.view.features[feature].date)
-        return bool(route(row)[0] == found.leaf)
+    def _leading(
+        self, base: Columns, leaf: np.ndarray, texts: dict[int, list[tuple[int, str]]]
+    ) -> set[int]:
+        """Rows that still end in their leaves if their features have the numbers that are shown."""
+        if not texts:
+            return set()
+        rows = list(texts)
+        sent = _taken(base, rows)  # with columns that any number can be put into
+        for at, its in enumerate(texts.values()):
+            for feature, text in its:
+                column_of(sent, feature)[at] = read(text, self.view.features[feature].date)
+        is_same = self.route(sent) == leaf[rows]
+        return {row for row, same in zip(rows, is_same.tolist(), strict=True) if same}
+
+
+def _categories_to_try(column: np.ndarray, codes: list[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Values to try for all rows, and the sizes of the changes; NaN where there is none."""
+    value = np.tile(np.array(codes, dtype=float), (len(column), 1))
+    return value, np.where(column[:, None] == value, np.nan, 1.0)
 
 
 def _smallest(size: np.ndarray, wanted: np.ndarray) -> np.ndarray:
@@ -445,37 +429,27 @@ def _smallest(size: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     return np.where(wanted.any(axis=1), best, -1)
 
 
-def _send(columns: Columns, tries: _Tries, route: Route) -> np.ndarray:
-    """Leaves of the rows with each change; 0 where there is nothing to try."""
-    leaves = np.zeros(tries.size.shape, dtype=np.intp)
-    rows, numbers = np.nonzero(~np.isnan(tries.size))
-    if len(rows):
-        changed = _send_columns(columns, rows, tries, numbers)
-        leaves[rows, numbers] = route(changed)
-    return leaves
+def _taken(columns: Columns, rows: Sequence[int] | np.ndarray | slice) -> list[np.ndarray | None]:
+    """Columns of some rows."""
+    return [None if column is None else column[rows] for column in columns]
 
 
-def _send_columns(
-    columns: Columns, rows: np.ndarray, tries: _Tries, numbers: np.ndarray
+def _changed(
+    columns: Columns,
+    rows: Sequence[int] | np.ndarray,
+    at: np.ndarray,
+    features: np.ndarray,
+    values: np.ndarray,
 ) -> list[np.ndarray | None]:
-    """Columns of rows, each with one of its changes."""
-    changed = [None if column is None else column[rows] for column in columns]
-    features, values = tries.feature[numbers], tries.value[rows, numbers]
+    """Columns of rows, some of which, at places among these, have another value of a feature."""
+    changed = _taken(columns, rows)
     for feature in np.unique(features).tolist():
-        column = changed[feature] = _as_changed(changed[feature])
-        here = features == feature
-        column[here] = values[here]
+        column, here = column_of(changed, feature), features == feature
+        # Codes, or numbers that any value can be put into.
+        kind = None if column.dtype.kind == "i" else np.float64
+        column = changed[feature] = np.ascontiguousarray(column, kind)
+        column[at[here]] = values[here]
     return changed
-
-
-def _as_changed(column: np.ndarray | None) -> np.ndarray:
-    """A column as codes or as the numbers that any value can be put into."""
-    assert column is not None
-    return np.ascontiguousarray(column, None if column.dtype.kind == "i" else np.float64)
-
-
-def _is_coded(view: TreeView, feature: int) -> bool:
-    return view.features[feature].is_categorical
 
 
 def _step_of(feature: FeatureInfo) -> int | None:

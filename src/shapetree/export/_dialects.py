@@ -22,65 +22,36 @@ TINIEST = math.nextafter(0.0, 1.0)
 
 @dataclass(frozen=True)
 class Dialect:
-    """A dialect of SQL.
+    """A dialect of SQL. Templates have {} where a column stands."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    quote : str
-        What starts and ends the name of a column.
-    number : str
-        What makes a column a double.
-    moment, zoned : str
-        What makes seconds since 1970 of a column of dates, without and with a time zone.
-    text : str
-        What makes a column text that equals only itself.
-    clamp : str
-        What makes infinite numbers the greatest finite ones.
-    has_nan : bool
-        Whether there is NaN beside NULL; it is then greater than all numbers, or incomparable.
-    is_typed : bool
-        Whether all values of a column are of one type.
-    has_bools : bool
-        Whether there are bools that are no numbers.
-    few_categories : int
-        So many categories are better compared one by one than looked up.
-    negation : str
-        What holds for conditions that are not true; they may be unknown.
-    most_listed : int
-        The most values that a list may have.
-    has_lambdas : bool
-        Whether there are lists and functions over them, as which large trees are written.
-    one_row : str
-        A table of one row of named values, which may be of the columns of a query around it; empty
-        where that is not allowed.
-    ignores_case : bool
-        Whether the names of columns that differ only in case are the same.
-    write_number, write_text : functions
-        Literals that read back exactly.
-    compare_sum : function of a Dialect, weights, two numbers, a sign and a limit
-        Compares the weighted sum of two numbers, given as SQL.
-    """
-
-    name: str
-    quote: str
-    number: str
-    moment: str
-    zoned: str
-    text: str
-    clamp: str
-    has_nan: bool
-    is_typed: bool
-    has_bools: bool
-    few_categories: int
-    ignores_case: bool
+    name: str  # for messages
+    # Literals that read back exactly.
     write_number: Callable[[float], str]
     write_text: Callable[[str], str]
-    compare_sum: Callable[[Dialect, tuple[float, float], tuple[str, str], str, float], str]
+    number: str  # what makes a column a double
+    text: str  # what makes a column text that equals only itself
+    # What makes seconds since 1970 of a column of dates, without and with a time zone.
+    moment: str
+    zoned: str
+    quote: str = '"'  # what starts and ends the name of a column
+    # Whether the names of columns that differ only in case are the same.
+    ignores_case: bool = True
+    # What makes infinite numbers the greatest finite ones.
+    clamp: str = "GREATEST(LEAST({}, {greatest}), {least})"
+    # Whether a database stops at sums that overflow or underflow.
+    refuses_overflows: bool = False
+    # Whether there is NaN beside NULL; it is then greater than all numbers, or incomparable.
+    has_nan: bool = True
+    has_bools: bool = True  # that are no numbers
+    is_typed: bool = True  # whether all values of a column are of one type
+    few_categories: int = 0  # so many are better compared one by one than looked up
+    most_listed: int = 1_000_000  # values that a list may have
+    # What holds for conditions that are not true; they may be unknown.
     negation: str = "({}) IS NOT TRUE"
-    most_listed: int = 1_000_000
+    # Whether there are lists and functions over them, as which large trees are written.
     has_lambdas: bool = False
+    # A table of one row of named values, which may be of the columns of a query around it; empty
+    # where that is not allowed.
     one_row: str = "(SELECT {}) AS m"
 
     def write_name(self, name: str) -> str:
@@ -96,6 +67,55 @@ class Dialect:
         greatest = self.write_number(GREATEST)
         least = self.write_number(-GREATEST)
         return self.clamp.format(number, least=least, greatest=greatest)
+
+    def compare_sum(
+        self, weights: tuple[float, float], numbers: tuple[str, str], sign: str, limit: float
+    ) -> str:
+        """Compare the weighted sum of two numbers, given as SQL, with a limit."""
+        (a, b), (first, second), number = weights, numbers, self.write_number
+        if not self.refuses_overflows:
+            start = f"{self.clamped(first)} + " if a else ""
+            return f"{start}{number(b)} * {self.clamped(second)} {sign} {number(limit)}"
+        whole = self._safe_product(b, second)
+        if not a:
+            return f"{whole} {sign} {number(limit)}"
+        # If the first number is huge, half of the sum is compared with half of the limit. The sum
+        # is huge or nothing then: half of a tiny limit, which might be 0, is as good as all of it.
+        half = self._safe_product(b, second, 0.5)
+        half_limit = limit / 2 if abs(limit) > 1 else limit
+        return (
+            f"CASE WHEN abs({first}) < {number(HARMLESS)} "
+            f"THEN {first} + {whole} {sign} {number(limit)} "
+            f"ELSE {number(0.5)} * {self.clamped(first)} + {half} {sign} {number(half_limit)} END"
+        )
+
+    def _safe_product(self, weight: float, value: str, scale: float = 1.0) -> str:
+        """A clamped value times a weight, infinite or 0 where that has no better double."""
+        number, factor = self.write_number, weight * scale
+        if factor == 0:
+            return number(0.0)
+        if abs(weight) > 1:
+            limit = _last(GREATEST / abs(weight), lambda v: abs(weight) * v < math.inf)
+            infinite = math.copysign(math.inf, weight)
+            return (
+                f"CASE WHEN {value} > {number(limit)} THEN {number(infinite)} "
+                f"WHEN {value} < {number(-limit)} THEN {number(-infinite)} "
+                f"ELSE {number(factor)} * {value} END"
+            )
+        product = f"{number(factor)} * {self.clamped(value)}"
+        if abs(factor) == 1:
+            return product
+        limit = _last(TINIEST / abs(factor) / 2, lambda v: abs(factor) * v == 0)
+        return f"CASE WHEN abs({value}) <= {number(limit)} THEN {number(0.0)} ELSE {product} END"
+
+
+def _last(start: float, holds: Callable[[float], bool]) -> float:
+    """The greatest double for which something holds that holds up to about the start."""
+    while not holds(start):
+        start = math.nextafter(start, 0.0)
+    while holds(after := math.nextafter(start, math.inf)):
+        start = after
+    return start
 
 
 def _require_text(text: str) -> None:
@@ -154,14 +174,6 @@ def _duckdb_number(number: float) -> str:
     return text if "e" in text else text + "e0"  # without, it would be a decimal
 
 
-def _postgres_number(number: float) -> str:
-    return f"'{exact(number)}'::float8"
-
-
-def _snowflake_number(number: float) -> str:
-    return f"CAST('{exact(number)}' AS DOUBLE)"
-
-
 def _bigquery_number(number: float) -> str:
     if math.isinf(number):
         return f"CAST('{number}' AS FLOAT64)"
@@ -191,79 +203,13 @@ def _finite_number(number: float) -> str:
     return _duckdb_number(number)
 
 
-def _compare_sum(
-    dialect: Dialect,
-    weights: tuple[float, float],
-    numbers: tuple[str, str],
-    sign: str,
-    limit: float,
-) -> str:
-    first, second = (dialect.clamped(number) for number in numbers)
-    total = f"{dialect.write_number(weights[1])} * {second}"
-    if weights[0]:
-        total = f"{first} + {total}"
-    return f"{total} {sign} {dialect.write_number(limit)}"
-
-
-def _compare_postgres_sum(
-    dialect: Dialect,
-    weights: tuple[float, float],
-    numbers: tuple[str, str],
-    sign: str,
-    limit: float,
-) -> str:
-    """The same, without the overflows and underflows that PostgreSQL stops at.
-
-    If the first number is huge, half of the sum is compared with half of the limit.
-    """
-    (a, b), (first, second) = weights, numbers
-    whole = _postgres_product(dialect, b, second)
-    number = dialect.write_number
-    if not a:
-        return f"{whole} {sign} {number(limit)}"
-    half = _postgres_product(dialect, b, second, 0.5)
-    # The sum is huge or nothing: half of a tiny limit, which might be 0, is as good as all of it.
-    half_limit = limit / 2 if abs(limit) > 1 else limit
-    return (
-        f"CASE WHEN abs({first}) < {number(HARMLESS)} THEN {first} + {whole} {sign} {number(limit)}"
-        f" ELSE {number(0.5)} * {dialect.clamped(first)} + {half} {sign} {number(half_limit)} END"
-    )
-
-
-def _postgres_product(dialect: Dialect, weight: float, value: str, scale: float = 1.0) -> str:
-    """A clamped value times a weight, infinite or 0 where that has no better double."""
-    number, factor = dialect.write_number, weight * scale
-    if factor == 0:
-        return number(0.0)
-    if abs(weight) > 1:
-        limit = _last(GREATEST / abs(weight), lambda v: abs(weight) * v < math.inf)
-        infinite = math.copysign(math.inf, weight)
-        return (
-            f"CASE WHEN {value} > {number(limit)} THEN {number(infinite)} "
-            f"WHEN {value} < {number(-limit)} THEN {number(-infinite)} "
-            f"ELSE {number(factor)} * {value} END"
-        )
-    product = f"{number(factor)} * {dialect.clamped(value)}"
-    if abs(factor) == 1:
-        return product
-    limit = _last(TINIEST / abs(factor) / 2, lambda v: abs(factor) * v == 0)
-    return f"CASE WHEN abs({value}) <= {number(limit)} THEN {number(0.0)} ELSE {product} END"
-
-
-def _last(start: float, holds: Callable[[float], bool]) -> float:
-    """The greatest double for which something holds that holds up to about the start."""
-    while not holds(start):
-        start = math.nextafter(start, 0.0)
-    while holds(after := math.nextafter(start, math.inf)):
-        start = after
-    return start
-
-
 SQLITE_MOMENT = (
     "CASE WHEN typeof({0}) = 'text' THEN strftime('%s', {0}) + (strftime('%f', {0}) - "
     "strftime('%S', {0})) ELSE CAST({0} AS REAL) END"
 )
 NEGATION_BY_CASE = "CASE WHEN {} THEN 0 ELSE 1 END = 1"
+LOWER_CLAMP = "greatest(least({}, {greatest}), {least})"
+NO_CLAMP = "{}"  # there are no infinite numbers
 TSQL_SECONDS = "(DATEDIFF_BIG(MICROSECOND, CAST({}), CAST({{}} AS {})) / 1e6)"
 ORACLE_SECONDS = "CAST({} AS BINARY_DOUBLE)".format(
     " + ".join(
@@ -275,168 +221,119 @@ ORACLE_SECONDS = "CAST({} AS BINARY_DOUBLE)".format(
 DIALECTS = {
     "sqlite": Dialect(
         name="SQLite",
-        quote="`",  # what double quotes enclose may be taken for text
+        write_number=_sqlite_number,
+        write_text=_standard_text,
         number="CAST({} AS REAL)",
+        text="+{} COLLATE BINARY",  # without the plus, text may be compared as a number
         # Texts, which are precise to milliseconds, or numbers.
         moment=SQLITE_MOMENT,
         zoned=SQLITE_MOMENT,
-        text="+{} COLLATE BINARY",  # without the plus, text may be compared as a number
+        quote="`",  # what double quotes enclose may be taken for text
         clamp="max(min({}, {greatest}), {least})",
         has_nan=False,
-        is_typed=False,
         has_bools=False,
-        few_categories=0,
-        ignores_case=True,
-        write_number=_sqlite_number,
-        write_text=_standard_text,
-        compare_sum=_compare_sum,
+        is_typed=False,
     ),
     "duckdb": Dialect(
         name="DuckDB",
-        quote='"',
-        number="CAST({} AS DOUBLE)",
-        moment="epoch({})",
-        zoned="epoch({})",
-        text='CAST({} AS VARCHAR) COLLATE "binary"',
-        clamp="greatest(least({}, {greatest}), {least})",
-        has_nan=True,
-        is_typed=True,
-        has_bools=True,
-        few_categories=30,  # looked up, each list would be joined with all rows
-        ignores_case=True,
         write_number=_duckdb_number,
         write_text=_standard_text,
-        compare_sum=_compare_sum,
+        number="CAST({} AS DOUBLE)",
+        text='CAST({} AS VARCHAR) COLLATE "binary"',
+        moment="epoch({})",
+        zoned="epoch({})",
+        clamp=LOWER_CLAMP,
+        few_categories=30,  # looked up, each list would be joined with all rows
         has_lambdas=True,
     ),
     "postgres": Dialect(
         name="PostgreSQL",
-        quote='"',
+        write_number=lambda number: f"'{exact(number)}'::float8",
+        write_text=_postgres_text,
         number="CAST({} AS float8)",
+        text='CAST({} AS text) COLLATE "C"',
         moment="CAST(extract(epoch FROM {}) AS float8)",
         zoned="CAST(extract(epoch FROM {}) AS float8)",
-        text='CAST({} AS text) COLLATE "C"',
-        clamp="greatest(least({}, {greatest}), {least})",
-        has_nan=True,
-        is_typed=True,
-        has_bools=True,
-        few_categories=0,
         ignores_case=False,
-        write_number=_postgres_number,
-        write_text=_postgres_text,
-        compare_sum=_compare_postgres_sum,
+        clamp=LOWER_CLAMP,
+        refuses_overflows=True,
     ),
     "bigquery": Dialect(
         name="BigQuery",
-        quote="`",
-        number="CAST({} AS FLOAT64)",
-        moment="(UNIX_MICROS(CAST({} AS TIMESTAMP)) / 1e6)",
-        zoned="(UNIX_MICROS(CAST({} AS TIMESTAMP)) / 1e6)",
-        text="CAST({} AS STRING)",
-        clamp="GREATEST(LEAST({}, {greatest}), {least})",
-        has_nan=True,
-        is_typed=True,
-        has_bools=True,
-        few_categories=0,
-        ignores_case=True,
         write_number=_bigquery_number,
         write_text=_escaped_text,
-        compare_sum=_compare_sum,
+        number="CAST({} AS FLOAT64)",
+        text="CAST({} AS STRING)",
+        moment="(UNIX_MICROS(CAST({} AS TIMESTAMP)) / 1e6)",
+        zoned="(UNIX_MICROS(CAST({} AS TIMESTAMP)) / 1e6)",
+        quote="`",
     ),
     "snowflake": Dialect(
         name="Snowflake",
-        quote='"',
+        write_number=lambda number: f"CAST('{exact(number)}' AS DOUBLE)",
+        write_text=lambda text: _standard_text(text.replace("\\", "\\\\")),
         number="CAST({} AS DOUBLE)",
+        text="COLLATE(CAST({} AS VARCHAR), 'utf8')",
         moment="(CAST(DATE_PART(EPOCH_MICROSECOND, CAST({} AS TIMESTAMP_NTZ)) AS DOUBLE) / 1e6)",
         zoned="(CAST(DATE_PART(EPOCH_MICROSECOND, CAST({} AS TIMESTAMP_TZ)) AS DOUBLE) / 1e6)",
-        text="COLLATE(CAST({} AS VARCHAR), 'utf8')",
-        clamp="GREATEST(LEAST({}, {greatest}), {least})",
-        has_nan=True,
-        is_typed=True,
-        has_bools=True,
-        few_categories=0,
         ignores_case=False,
-        write_number=_snowflake_number,
-        write_text=lambda text: _standard_text(text.replace("\\", "\\\\")),
-        compare_sum=_compare_sum,
-        negation=NEGATION_BY_CASE,
         most_listed=16_000,
+        negation=NEGATION_BY_CASE,
         one_row="",
     ),
     "tsql": Dialect(
         name="T-SQL",
-        quote="[]",
+        write_number=_finite_number,
+        write_text=_tsql_text,
         number="CAST({} AS float)",
+        text="CAST({} AS nvarchar(max)) COLLATE Latin1_General_100_BIN2",
         moment=TSQL_SECONDS.format("'1970-01-01' AS datetime2", "datetime2"),
         zoned=TSQL_SECONDS.format(
             "'1970-01-01 00:00:00 +00:00' AS datetimeoffset", "datetimeoffset"
         ),
-        text="CAST({} AS nvarchar(max)) COLLATE Latin1_General_100_BIN2",
-        clamp="{}",  # there are no infinite numbers
+        quote="[]",
+        clamp=NO_CLAMP,
         has_nan=False,
-        is_typed=True,
         has_bools=False,
-        few_categories=0,
-        ignores_case=True,
-        write_number=_finite_number,
-        write_text=_tsql_text,
-        compare_sum=_compare_sum,
         negation=NEGATION_BY_CASE,
     ),
     "mysql": Dialect(
         name="MySQL",
-        quote="`",
-        number="({} + 0e0)",
-        moment="(TIMESTAMPDIFF(MICROSECOND, TIMESTAMP '1970-01-01 00:00:00', {}) / 1e6)",
-        zoned="(UNIX_TIMESTAMP({}) + 0e0)",
-        text="CONVERT({} USING utf8mb4) COLLATE utf8mb4_0900_bin",
-        clamp="{}",  # there are no infinite numbers
-        has_nan=False,
-        is_typed=True,
-        has_bools=True,
-        few_categories=0,
-        ignores_case=True,
         write_number=_finite_number,
         write_text=_mysql_text,
-        compare_sum=_compare_sum,
+        number="({} + 0e0)",
+        text="CONVERT({} USING utf8mb4) COLLATE utf8mb4_0900_bin",
+        moment="(TIMESTAMPDIFF(MICROSECOND, TIMESTAMP '1970-01-01 00:00:00', {}) / 1e6)",
+        zoned="(UNIX_TIMESTAMP({}) + 0e0)",
+        quote="`",
+        clamp=NO_CLAMP,
+        has_nan=False,
     ),
     "oracle": Dialect(
         name="Oracle",
-        quote='"',
-        number="CAST({} AS BINARY_DOUBLE)",
-        moment=ORACLE_SECONDS.replace("{}", "CAST({0} AS TIMESTAMP)"),
-        zoned=ORACLE_SECONDS.replace("{}", "SYS_EXTRACT_UTC({0})"),
-        text="CAST({} AS VARCHAR2(4000)) COLLATE BINARY",
-        clamp="GREATEST(LEAST({}, {greatest}), {least})",
-        has_nan=True,
-        is_typed=True,
-        has_bools=False,
-        few_categories=0,
-        ignores_case=False,
         write_number=_oracle_number,
         write_text=_standard_text,
-        compare_sum=_compare_sum,
-        negation=NEGATION_BY_CASE,
+        number="CAST({} AS BINARY_DOUBLE)",
+        text="CAST({} AS VARCHAR2(4000)) COLLATE BINARY",
+        moment=ORACLE_SECONDS.replace("{}", "CAST({0} AS TIMESTAMP)"),
+        zoned=ORACLE_SECONDS.replace("{}", "SYS_EXTRACT_UTC({0})"),
+        ignores_case=False,
+        has_bools=False,
         most_listed=1000,
+        negation=NEGATION_BY_CASE,
         one_row="",
     ),
     "spark": Dialect(
         name="Spark",
-        quote="`",
+        write_number=_spark_number,
+        write_text=_escaped_text,
         number="CAST({} AS DOUBLE)",
+        text="CAST({} AS STRING)",
         # Moments without a time zone are those that the session's time zone shows.
         moment="(unix_micros(from_utc_timestamp({}, current_timezone())) / 1e6D)",
         zoned="(unix_micros(CAST({} AS TIMESTAMP)) / 1e6D)",
-        text="CAST({} AS STRING)",
-        clamp="greatest(least({}, {greatest}), {least})",
-        has_nan=True,
-        is_typed=True,
-        has_bools=True,
-        few_categories=0,
-        ignores_case=True,
-        write_number=_spark_number,
-        write_text=_escaped_text,
-        compare_sum=_compare_sum,
+        quote="`",
+        clamp=LOWER_CLAMP,
         one_row="",
     ),
 }

@@ -36,17 +36,10 @@ Follow: TypeAlias = Callable[[int], Decision]
 def search(
     column: int, uppers: Sequence[float], results: Sequence[Decision], home: int = 0
 ) -> Decision:
-    """Find the piece of an axis that a value lies in, by halving.
+    """Find the piece of an axis that a value lies in, by halving; `home` is that of missing values.
 
-    Parameters
-    ----------
-    column : int
-    uppers : sequence of float
-        Greatest value of each piece, ascending; the last one is not tested.
-    results : sequence of Decision
-        What each piece leads to.
-    home : int, default=0
-        Piece of missing values.
+    `uppers` are the greatest values of the pieces, ascending; the last one is not tested. `results`
+    are what pieces lead to.
     """
 
     def between(first: int, last: int) -> Decision:
@@ -101,10 +94,7 @@ def fork_on_feature(node: NodeView, column: int, follow: Follow) -> Decision:
 def fork_on_levels(code_of: Mapping[float, int]) -> Decision:
     """Tests of column 0 that result in the code of its value, or in that of missing ones.
 
-    Parameters
-    ----------
-    code_of : mapping of float to int
-        Codes of the known values, which ascend.
+    Known values ascend.
     """
     uppers: list[float] = []
     codes: list[int] = []
@@ -156,16 +146,9 @@ def fork_on_pair(
     sums: Mapping[Weights, int],
     follow: Follow,
 ) -> Decision:
-    """Tests of a node with a pair of features.
+    """Tests of a node with a pair of features: numbers or places of categories, in two columns.
 
-    Parameters
-    ----------
-    node : NodeView
-    columns : tuple of two ints
-        Columns of the features: numbers, or places of categories.
-    sums : mapping of weights to int
-        Columns of the weighted sums.
-    follow : callable
+    `sums` has the columns of weighted sums.
     """
     column_of = {**dict(zip(AXES, columns, strict=True)), **sums}
     assert node.missing_branch is not None
@@ -179,23 +162,19 @@ def _fork_at_cuts(
     node: NodeView, column_of: Mapping[Weights, int], results: Sequence[Decision]
 ) -> Decision:
     """Tests of a pair's cuts, except those whose sides lead to the same branch."""
-    branches: list[int | None] = []  # of each cut; None where there are several
-    decisions: list[Decision] = []
-    n_cuts = len(node.cuts)
-    for cut in reversed(node.cuts):  # cuts come before those of their sides
-        sides: list[tuple[int | None, Decision]] = []
-        for target in (cut.low, cut.high):
-            if target < 0:
-                reached = node.regions[-1 - target].branch
-                sides.append((reached, results[reached]))
-            else:
-                place = n_cuts - 1 - target
-                sides.append((branches[place], decisions[place]))
-        (branch, low), (other, high) = sides
-        is_same = branch is not None and branch == other
+    # What cuts, by their numbers, and regions lead to: a branch, None if to several, and the tests.
+    reached: dict[int, tuple[int | None, Decision]] = {
+        -1 - number: (region.branch, results[region.branch])
+        for number, region in enumerate(node.regions)
+    }
+    for number in reversed(range(len(node.cuts))):  # cuts come before those of their sides
+        cut = node.cuts[number]
+        (branch, low), (other, high) = reached[cut.low], reached[cut.high]
+        if branch is not None and branch == other:
+            reached[number] = branch, low
+            continue
         # Infinite values count as the greatest finite one, so they are not above it.
         is_last = cut.threshold == GREATEST and cut.weights in AXES
         limit = math.inf if is_last else cut.threshold
-        branches.append(branch if is_same else None)
-        decisions.append(low if is_same else Fork(column_of[cut.weights], limit, low, high))
-    return decisions[-1]
+        reached[number] = None, Fork(column_of[cut.weights], limit, low, high)
+    return reached[0][1]

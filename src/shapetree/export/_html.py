@@ -136,9 +136,27 @@ def _tree_data(fitted: FittedTree, X: Any, y: Any, title: str, scale: str, swap:
             f"a page shows one target, but this tree has {view.n_outputs}; use export_text or "
             "explain, or fit a tree for each target"
         )
-    trained = view if view.is_training else view_of(fitted)
     view.require_counts("a page")
-    return page_data(view, trained, title, scale, swap)
+    # Sentences are about the training rows.
+    trained = view if view.is_training else view_of(fitted)
+    return {
+        "title": title,
+        "classes": None if view.classes is None else [str(label) for label in view.classes[0]],
+        "features": [
+            _feature(feature, float(deviation), limits)
+            for feature, deviation, limits in zip(
+                view.features, view.scales, view.ranges.tolist(), strict=True
+            )
+        ],
+        "colours": _colours(view),
+        "targets": None if view.target_edges is None else _targets(view.target_edges),
+        "isTraining": view.is_training,
+        "target": view.target_name,
+        "scores": view.scores_in_words(),
+        "predictedWord": view.predicted_word,
+        "whySingleLeaf": view.single_leaf_words,
+        "nodes": [_node(node, view, trained, scale, swap) for node in view.nodes],
+    }
 
 
 def _forest_data(
@@ -197,28 +215,6 @@ def _agreement_words(said: np.ndarray, mean: np.ndarray, has_classes: bool) -> s
     total = float(spread @ spread)
     score = 1.0 - float(off @ off) / total if total > 0 else float(not off.any())
     return f"{score_words(False, score)} for what the forest predicts"
-
-
-def page_data(view: TreeView, trained: TreeView, title: str, scale: str, swap: bool) -> Json:
-    """Everything that the page shows; sentences are about the training rows."""
-    return {
-        "title": title,
-        "classes": None if view.classes is None else [str(label) for label in view.classes[0]],
-        "features": [
-            _feature(feature, float(deviation), limits)
-            for feature, deviation, limits in zip(
-                view.features, view.scales, view.ranges.tolist(), strict=True
-            )
-        ],
-        "colours": _colours(view),
-        "targets": None if view.target_edges is None else _targets(view.target_edges),
-        "isTraining": view.is_training,
-        "target": view.target_name,
-        "scores": view.scores_in_words(),
-        "predictedWord": view.predicted_word,
-        "whySingleLeaf": view.single_leaf_words,
-        "nodes": [_node(node, view, trained, scale, swap) for node in view.nodes],
-    }
 
 
 # --- from the view to JSON ---

@@ -5,6 +5,7 @@ The page puts numbers into words only where a visitor makes new ones, by typing 
 
 from __future__ import annotations
 
+from shapetree.data._moments import DateKind
 from shapetree.export._shapes import Json, region_data, shape_data
 from shapetree.tree._digits import percent
 from shapetree.tree._regions import Bound, Region, Segment
@@ -28,51 +29,30 @@ from shapetree.tree._words import (
 def outcome_data(view: TreeView, node: NodeView, trained: TreeView) -> Json:
     """What a node predicts; sentences on single rows are about the training rows."""
     counted = trained.nodes[node.number]
-    words = {
+    words: Json = {
         "outcome": outcome_words(view, node, is_brief=True),
         "trained": outcome_words(trained, counted),
         "flipped": outcome_words(trained, counted, is_brief=True),
     }
+    share = None
     if view.classes is None:
         words["numberWords"], words["spreadWords"] = number_and_spread(node)
     else:
+        predicted = view.classes[0].index(node.prediction[0])
+        if node.row_shares is not None:
+            share = float(node.row_shares[0, predicted])
         words["share"] = share_words(view, node, is_brief=True)
-        words["shortShare"] = _short_share(view, node)
-        beside = predicted_words(view, node, view.classes[0].index(node.prediction[0]))
-        if beside is not None:
-            words["besideShare"] = beside
-    words |= _sure_words(view, node)
-    return words
-
-
-def _sure_words(view: TreeView, node: NodeView) -> Json:
-    """How sure a node is, by its own rows and by those of an evaluation."""
-    words = {}
-    sure = interval_words(node, _share(view, node))
-    if sure is not None:
-        words["sure"] = sure
-    unseen = unseen_words(view, node)
-    if unseen is not None:
-        words["unseen"] = unseen
-    stable = view.stability_words(node)
-    if stable is not None:
-        words["stability"] = stable
+        # Where there is no room for more.
+        words["shortShare"] = "no rows" if not node.n_rows or share is None else percent(share)
+        words["besideShare"] = predicted_words(view, node, predicted)
+    words |= {
+        "sure": interval_words(node, share),
+        "unseen": unseen_words(view, node),
+        "stability": view.stability_words(node),
+    }
     if view.stability is not None and not node.is_leaf:
         words["mark"] = view.stability.mark(node.number)
-    return words
-
-
-def _short_share(view: TreeView, node: NodeView) -> str:
-    """Only the rows' share, where there is no room for more."""
-    share = _share(view, node)
-    return "no rows" if share is None or node.n_rows == 0 else percent(share)
-
-
-def _share(view: TreeView, node: NodeView) -> float | None:
-    """The share of a node's rows that are of the class it predicts; None if it is not known."""
-    if view.classes is None or node.row_shares is None:
-        return None
-    return float(node.row_shares[0, view.classes[0].index(node.prediction[0])])
+    return {name: text for name, text in words.items() if text is not None}
 
 
 def shape_words(node: NodeView) -> Json:
@@ -80,7 +60,8 @@ def shape_words(node: NodeView) -> Json:
     data = shape_data(node)
     data["branchWords"] = [branch_words(node, branch) for branch in range(len(node.children))]
     for segment, part in zip(node.segments, data.get("segments", ()), strict=True):
-        part |= {"words": segment_words(segment, node.features[0]), **_bounds(segment, node)}
+        part |= {"words": segment_words(segment, node.features[0])}
+        part |= _bounds(segment, node.features[0].date)
     for region, part in zip(node.regions, data.get("regions", ()), strict=True):
         part["words"] = region_words(region, node)
     if node.regions:
@@ -92,14 +73,13 @@ def _joined(region: Region, node: NodeView) -> Json:
     data = region_data(region, node) | {"words": region_words(region, node)}
     names = tuple(feature.name for feature in node.features)
     for bound, part in zip(region.bounds, data["bounds"], strict=True):
-        part |= {"quantity": weighted_sum(bound.weights, names), **_bounds(bound, node)}
+        part |= {"quantity": weighted_sum(bound.weights, names), **_bounds(bound)}
     return data
 
 
-def _bounds(part: Segment | Bound, node: NodeView) -> Json:
+def _bounds(part: Segment | Bound, date: DateKind | None = None) -> Json:
     """Sign and number, or date, of either bound, where there is one."""
     if part.categories is not None:
         return {}
-    date = node.features[0].date if node.segments else None
     bounds = {"lower": lower_bound(part.low, date=date), "upper": upper_bound(part.high, date=date)}
     return {name: bound for name, bound in bounds.items() if bound is not None}

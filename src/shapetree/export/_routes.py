@@ -46,35 +46,19 @@ def remark(model: ModelView, has_dates: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Check:
-    """What rows have to satisfy: no feature of the node is missing, and one of the ways holds.
-
-    Attributes
-    ----------
-    node : NodeView
-    ways : tuple of tuples of Bound
-    is_negated : bool
-        Rows must not satisfy all this; then missing values pass.
-    """
+    """What rows have to satisfy: no feature of the node is missing, and one of the ways holds."""
 
     node: NodeView
     ways: tuple[Way, ...]
-    is_negated: bool = False
+    is_negated: bool = False  # rows must not satisfy all this; then missing values pass
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A tree as checks, to be made one after the other until one of them holds.
+    """A tree as checks, to be made one after the other until one of them holds."""
 
-    Attributes
-    ----------
-    steps : tuple of pairs of Check and Plan
-        What to go on with if the check holds.
-    otherwise : str
-        The outcome if none of them does.
-    """
-
-    steps: tuple[tuple[Check, Plan], ...]
-    otherwise: str
+    steps: tuple[tuple[Check, Plan], ...]  # what to go on with if the check holds
+    otherwise: str  # the outcome if none of them does
 
 
 def plan_for(view: TreeView, outcome: Callable[[NodeView], str]) -> Plan:
@@ -107,7 +91,7 @@ def _outcomes(
 ) -> dict[int, str | None]:
     """The one outcome that is possible below each node; None if there are several."""
     found: dict[int, str | None] = {}
-    for node in _upwards(view):
+    for node in reversed(view.nodes):  # children have greater numbers than their parents
         below = {found[node.children[branch]] for branch in ways[node.number]}
         if node.is_leaf:
             found[node.number] = outcome(node)
@@ -119,15 +103,10 @@ def _outcomes(
 def _nesting(view: TreeView, ways: list[Ways]) -> dict[int, int]:
     """How deep plans are nested within each node's plan, if the deepest always comes last."""
     levels: dict[int, int] = {}
-    for node in _upwards(view):
+    for node in reversed(view.nodes):
         below = sorted((levels[node.children[b]] for b in ways[node.number]), reverse=True)
         levels[node.number] = max([*below[:1], *(1 + level for level in below[1:])], default=0)
     return levels
-
-
-def _upwards(view: TreeView) -> list[NodeView]:
-    """All nodes, children before their parents."""
-    return sorted(view.nodes, key=lambda node: -node.depth)
 
 
 def ways_by_branch(node: NodeView) -> Ways:

@@ -21,10 +21,10 @@ from shapetree._threads import Result, run_together
 from shapetree.fit._folds import Folds, folds_of
 from shapetree.fit._learning import learn
 from shapetree.fit._parameters import Parameters, path_of
+from shapetree.fit._resamples import Evidence
 from shapetree.fit._scores import Score
-from shapetree.fit._teaching import SoftTargets, learn_taught
+from shapetree.fit._teaching import SoftTargets
 from shapetree.fit._training_rows import BinnedRows
-from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
 from shapetree.tree._arrays import TreeArrays
@@ -56,11 +56,17 @@ class Choice:
     shrinkage : Shrinkage
     results : dict or None
         All trials in the form of scikit-learn's `cv_results_`; None if nothing was tried.
+    evidence : Evidence or None
+        That there is anything to learn, if resamples were asked.
+    soft_targets : SoftTargets or None
+        What a teacher makes of the targets.
     """
 
     parameters: Parameters
     shrinkage: Shrinkage
     results: dict[str, Any] | None = None
+    evidence: Evidence | None = None
+    soft_targets: SoftTargets | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +78,13 @@ class Test:
     seconds: float
 
 
-def folds_to_choose_by(
-    binned: BinnedRows, parameters: Parameters, groups: np.ndarray | None
-) -> Folds | None:
+def folds_to_choose_by(binned: BinnedRows, parameters: Parameters) -> Folds | None:
     """Folds of the rows, all of which are in this process; None if there is nothing to choose."""
     if isinstance(parameters.strength, Real) and len(parameters.shrinkages) == 1:
         return None
     # Folds are made of all rows' targets and weights.
     here = replace(binned, rows=binned.rows.gather())
-    return folds_of(here, parameters.cv, groups, _seed_of(parameters))
+    return folds_of(here, parameters.cv, binned.groups, _seed_of(parameters))
 
 
 def trials_of(parameters: Parameters) -> list[Trial]:
@@ -92,14 +96,12 @@ def trials_of(parameters: Parameters) -> list[Trial]:
     return [Trial(strength, n) for strength in strengths for n in branches]
 
 
-def choose(
-    binned: BinnedRows, parameters: Parameters, pairs: PairOptions, folds: Folds | None
-) -> Choice:
+def choose(binned: BinnedRows, parameters: Parameters, folds: Folds | None) -> Choice:
     """The strength and the shrinkage of the parameters, or those that are best on rows held out."""
     if folds is None:
         return Choice(parameters, parameters.shrinkages[0])
     with TestProgress(parameters.verbose, binned.rows.table.n_rows) as progress:
-        validation = CrossValidation(binned, parameters, pairs, folds, progress)
+        validation = CrossValidation(binned, parameters, folds, progress)
         record = validation.test(trials_of(parameters))
     best = record.best()
     shrinkage = parameters.shrinkages[record.shrinkage_of(best)]
@@ -107,28 +109,17 @@ def choose(
 
 
 class CrossValidation:
-    """Fits trials and tests them on folds, as many at a time as there are threads.
-
-    Parameters
-    ----------
-    binned : BinnedRows
-    parameters : Parameters
-    pairs : PairOptions
-    folds : Folds
-    progress : TestProgress
-    """
+    """Fits trials and tests them on folds, as many at a time as there are threads."""
 
     def __init__(
         self,
         binned: BinnedRows,
         parameters: Parameters,
-        pairs: PairOptions,
         folds: Folds,
         progress: TestProgress,
     ) -> None:
         self._parameters = parameters
         self._binned = binned = replace(binned, rows=binned.rows.gather())
-        self._pairs = pairs
         self._progress = progress
         self.folds = folds
         self.score = Score(parameters.objective, binned.rows.targets, self.folds.weights)
@@ -170,10 +161,7 @@ class CrossValidation:
         n_threads: int,
     ) -> TreeArrays:
         parameters = replace(trial.of(self._parameters), random_state=seed, n_threads=n_threads)
-        about = binned, parameters, self._pairs, self._progress.of_test()
-        outcome = (
-            learn(*about, owns_bins) if soft_targets is None else learn_taught(*about, soft_targets)
-        )
+        outcome = learn(binned, parameters, self._progress.of_test(), owns_bins, soft_targets)
         self._progress.tested()
         return outcome.tree
 
@@ -195,7 +183,6 @@ class Record:
     ----------
     tests : dict
         Tests of each trial on all folds.
-    folds : Folds
     """
 
     def __init__(self, tests: dict[Trial, list[Test]], folds: Folds) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -20,16 +20,14 @@ from shapetree.fit._cross_validation import (
     folds_to_choose_by,
     trials_of,
 )
-from shapetree.fit._growth import hold, pair_frames, pair_tools
 from shapetree.fit._identifiers import warn_of_identifiers
 from shapetree.fit._learning import Outcome, learn
 from shapetree.fit._local_backend import LOCAL, in_memory, training_rows
-from shapetree.fit._parameters import Parameters, path_of, read_pairs, refine_options
-from shapetree.fit._resamples import Evidence, n_resamples_of, nearest_split, resample
+from shapetree.fit._parameters import Parameters, path_of
+from shapetree.fit._resamples import n_resamples_of, nearest_split, resample
 from shapetree.fit._single_leaf import why_single_leaf
 from shapetree.fit._teaching import (
     SoftTargets,
-    learn_taught,
     shrinkage_of_taught,
     soft_targets_of_estimator,
     soft_targets_of_resamples,
@@ -46,13 +44,8 @@ from shapetree.fit._training_rows import (
     row_weights,
     summary_of_values,
 )
-from shapetree.grow._feature_order import feature_order
-from shapetree.grow._nodes import tree_of
-from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress, TestProgress
 from shapetree.refine import (
-    prune_by_cost,
-    refine,
     shrink,
     simplify,
     with_own_classes,
@@ -84,98 +77,62 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
-    row_groups = read_groups(X, groups, rows)
+    groups_of_rows = read_groups(X, groups, rows)
     soft_targets = _soft_targets_of_estimator(rows, parameters)
     names = Names(targets=names_of_targets(X, y))
-    pairs = read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
-    binned = bin_rows(rows, parameters, pairs)
-    learnt = learn_rows(binned, parameters, pairs, row_groups, soft_targets)
-    outcome, choice = learnt.outcome, learnt.choice
+    binned = bin_rows(rows, parameters, groups_of_rows)
+    choice = choose_to_learn(binned, parameters, soft_targets)
+    with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
+        outcome = learn(binned, choice.parameters, progress, True, choice.soft_targets)
     why = None
     if outcome.tree.node_count == 1:
         # The bins may have been reordered.
-        again = bin_rows(rows, parameters, pairs)
-        nearest = nearest_split(again, choice.parameters, pairs)
+        again = bin_rows(rows, parameters)
+        nearest = nearest_split(again, choice.parameters, again.pairs)
         is_pure = float(outcome.tree.impurity[0]) == 0.0
         about = rows.table.features, rows.classes is not None
-        why = why_single_leaf(learnt.evidence, nearest, *about, is_pure)
+        why = why_single_leaf(choice.evidence, nearest, *about, is_pure)
     # Seen from the user's call of an estimator's `fit`.
     used, has_groups = outcome.tree.used_features, groups is not None
     warn_of_identifiers(used, rows.whole(), parameters, has_groups, stacklevel=4)
-    return _finish(learnt, rows, binned, rows.table.has_names, names, why)
+    return _finish(outcome, choice, rows, binned, rows.table.has_names, names, why)
 
 
-@dataclass(frozen=True, eq=False)
-class Learnt:
-    """What was learnt from rows, and how.
-
-    Attributes
-    ----------
-    outcome : Outcome
-    choice : Choice
-    evidence : Evidence or None
-        That there is anything to learn, if resamples were asked.
-    taught : float
-        How much of what the tree was fitted to was a teacher's.
-    """
-
-    outcome: Outcome
-    choice: Choice
-    evidence: Evidence | None
-    taught: float
-
-    def tree(self, rows: TrainingRows) -> TreeArrays:
-        """The tree with smoothed leaves."""
-        tree = shrink(self.outcome.tree, self.choice.shrinkage)
-        if rows.classes is not None and self.choice.parameters.shrinkage == "auto":
-            tree = with_own_classes(tree, self.outcome.own or self.outcome.tree)
-        return tree
-
-
-def learn_rows(
-    binned: BinnedRows,
-    parameters: Parameters,
-    pairs: PairOptions,
-    groups: np.ndarray | None,
-    soft_targets: SoftTargets | None,
-) -> Learnt:
-    """Learn a tree from binned rows, and before that what the parameters leave to them.
+def choose_to_learn(
+    binned: BinnedRows, parameters: Parameters, soft_targets: SoftTargets | None
+) -> Choice:
+    """What the parameters leave to the rows, before a tree is learnt from them.
 
     Parameters
     ----------
-    binned : BinnedRows
-        Their bins may be reordered.
-    parameters : Parameters
-    pairs : PairOptions
-    groups : array of shape (n_rows,) or None
     soft_targets : SoftTargets or None
         What the user's own teacher teaches.
     """
-    rows, has_classes = binned.rows, binned.rows.classes is not None
-    folds = folds_to_choose_by(binned, parameters, groups)
-    resamples = resample(binned, parameters, pairs, groups)
+    rows, pairs = binned.rows, binned.pairs
+    folds = folds_to_choose_by(binned, parameters)
+    resamples = resample(binned, parameters, pairs, binned.groups)
     evidence = None if resamples is None else resamples.evidence
-    if evidence is None or evidence.is_convincing:
-        choice = choose(binned, parameters, pairs, folds)
-        soft_targets = soft_targets or soft_targets_of_resamples(resamples, rows, parameters, pairs)
-        if soft_targets is not None and not soft_targets.goes_with(
-            float(choice.parameters.strength)
-        ):
-            soft_targets = None
-    else:
+    if evidence is not None and not evidence.is_convincing:
         # Nothing is to be learnt, however strong penalties are.
         strongest = max(path_of(parameters.strength))
         shape = replace(parameters, strength=strongest, max_depth=0)
-        choice, soft_targets = Choice(shape, parameters.shrinkages[0]), None
-    with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        if soft_targets is None:
-            outcome = learn(binned, choice.parameters, pairs, progress, owns_bins=True)
-        else:
-            outcome = learn_taught(binned, choice.parameters, pairs, progress, soft_targets)
-            about = choice.shrinkage, soft_targets, has_classes
-            choice = replace(choice, shrinkage=shrinkage_of_taught(parameters, *about))
-    return Learnt(outcome, choice, evidence, 0.0 if soft_targets is None else soft_targets.share)
+        return Choice(shape, parameters.shrinkages[0], evidence=evidence)
+    choice = replace(choose(binned, parameters, folds), evidence=evidence)
+    soft_targets = soft_targets or soft_targets_of_resamples(resamples, rows, parameters, pairs)
+    if soft_targets is None or not soft_targets.goes_with(float(choice.parameters.strength)):
+        return choice
+    about = choice.shrinkage, soft_targets, rows.classes is not None
+    shrinkage = shrinkage_of_taught(parameters, *about)
+    return replace(choice, shrinkage=shrinkage, soft_targets=soft_targets)
+
+
+def with_smoothed_leaves(outcome: Outcome, choice: Choice, has_classes: bool) -> TreeArrays:
+    """The tree that was learnt, with smoothed leaves."""
+    tree = shrink(outcome.tree, choice.shrinkage)
+    if has_classes and choice.parameters.shrinkage == "auto":
+        tree = with_own_classes(tree, outcome.own)
+    return tree
 
 
 def rows_to_fit(
@@ -197,7 +154,8 @@ def refine_fitted(
     fitted: FittedTree, X: Any, y: Any, sample_weight: Any, parameters: Parameters, reader: str
 ) -> FittedTree:
     """Refine a fitted tree for some rows, which `reader` reads."""
-    parameters = replace(parameters, strength=fitted.strength, criterion=fitted.criterion)
+    strength, criterion = fitted.strength, fitted.criterion
+    parameters = replace(parameters, refine="tao", strength=strength, criterion=criterion)
     if parameters.shrinkage == "cv":
         parameters = replace(parameters, shrinkage=fitted.shrinkage)
     choice = Choice(parameters, parameters.shrinkages[0])
@@ -216,27 +174,13 @@ def refine_fitted(
             for used, known, new in zip(fitted.features, rows.table.features, seen, strict=True)
         )
         rows = replace(rows, table=rows.table.with_features(features))
-    binned = rows.backend.bin(rows, parameters.max_bins, parameters.n_threads)
-    binned = fitting_bins(fitted.tree, rows.table, binned)
-    pairs = read_pairs(rows.table, parameters)
-    coarse = coarse_bins_of(rows, binned, parameters, pairs)
-    held = hold(BinnedRows(rows, binned, coarse), parameters)
-    goal = held.goal
+    binned = bin_rows(rows, parameters)
+    fitting = fitting_bins(fitted.tree, rows.table, binned.binned)
+    coarse = coarse_bins_of(rows, fitting, parameters, binned.pairs)
+    binned = replace(binned, binned=fitting, coarse=coarse)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        refined, history = refine(
-            fitted.tree,
-            held,
-            refine_options(goal, parameters),
-            pair_tools(pair_frames(held, pairs), goal, parameters),
-            progress.sweep,
-            owns_bins=True,
-            order=feature_order(held),
-        )
-    tree = prune_by_cost(tree_of(refined, goal.impurity_scale), parameters.ccp_alpha)
-    outcome = Outcome(tree, goal.criterion_name, np.array(history))
-    learnt = Learnt(outcome, choice, None, 0.0)
-    finished = BinnedRows(rows, binned, coarse)
-    return _finish(learnt, rows, finished, fitted.has_names, fitted.names)
+        outcome = learn(binned, parameters, progress, True, start=fitted.tree)
+    return _finish(outcome, choice, rows, binned, fitted.has_names, fitted.names)
 
 
 def fit_path(
@@ -261,19 +205,18 @@ def fit_path(
     if isinstance(parameters.strength, Real | str):
         parameters = replace(parameters, strength=PATH)
     rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
-    row_groups = read_groups(X, groups, rows)
+    groups_of_rows = read_groups(X, groups, rows)
     soft_targets = _soft_targets_of_estimator(rows, parameters)
-    pairs = read_pairs(rows.table, parameters)
-    binned = bin_rows(rows, parameters, pairs)
-    folds = folds_to_choose_by(binned, parameters, row_groups)
+    binned = bin_rows(rows, parameters, groups_of_rows)
+    folds, pairs = folds_to_choose_by(binned, parameters), binned.pairs
     assert folds is not None
-    resamples = resample(binned, parameters, pairs, row_groups)
+    resamples = resample(binned, parameters, pairs, groups_of_rows)
     soft_targets = soft_targets or soft_targets_of_resamples(resamples, rows, parameters, pairs)
     if resamples is not None and not resamples.evidence.is_convincing:
         parameters, soft_targets = replace(parameters, max_depth=0), None
     strengths = path_of(parameters.strength)
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
-        validation = CrossValidation(binned, parameters, pairs, folds, progress)
+        validation = CrossValidation(binned, parameters, folds, progress)
         record = validation.test(trials_of(parameters))
         trials = [record.best(strength) for strength in strengths]
         trees = validation.trees(trials, soft_targets)
@@ -307,7 +250,8 @@ def simplify_fitted(fitted: FittedTree) -> FittedTree:
 
 
 def _finish(
-    learnt: Learnt,
+    outcome: Outcome,
+    choice: Choice,
     rows: TrainingRows,
     binned: BinnedRows,
     has_names: bool,
@@ -315,9 +259,8 @@ def _finish(
     why_single_leaf: str | None = None,
 ) -> FittedTree:
     """What was learnt, with smoothed leaves, and sketched."""
-    outcome, choice, tree = learnt.outcome, learnt.choice, learnt.tree(rows)
-    parameters, own = choice.parameters, outcome.own or outcome.tree
-    features = rows.table.features
+    parameters, features, soft_targets = choice.parameters, rows.table.features, choice.soft_targets
+    tree = with_smoothed_leaves(outcome, choice, rows.classes is not None)
     tree = _with_readable_dates(tree, rows.table)
     summary, sketches = summary_of_values(rows, tree.used_features, parameters.n_threads), None
     if rows.n_outputs == 1:
@@ -330,10 +273,10 @@ def _finish(
         )
         summary = replace(summary, target_edges=edges, steps=to_sketch.steps)
         if rows.weights is not None:
-            sketches = replace(sketches, weighed=_weighed(own, sketches, summary.steps))
+            sketches = replace(sketches, weighed=_weighed(outcome.own, sketches, summary.steps))
     weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
-        tree=tree.with_nodes(weights=weights, sketches=sketches),
+        trees=(tree.with_nodes(weights=weights, sketches=sketches),),
         features=features,
         has_names=has_names,
         classes=rows.classes,
@@ -345,7 +288,7 @@ def _finish(
         cv_results=choice.results,
         names=names,
         why_single_leaf=why_single_leaf,
-        taught=learnt.taught,
+        taught=0.0 if soft_targets is None else soft_targets.share,
     )
 
 

@@ -133,8 +133,6 @@ def deal_out(
     strata : int array of shape (n_rows,)
         Classes, or groups of numbers.
     weights : array of shape (n_rows,)
-    n_folds : int
-    seed : int
     are_groups : bool
         Whether contents are groups, which are never parted.
     """

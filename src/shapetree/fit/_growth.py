@@ -1,4 +1,4 @@
-"""Growing a tree on binned rows."""
+"""What it takes to grow a tree on binned rows: a holder, frames of pairs, and a grower."""
 
 from __future__ import annotations
 
@@ -15,19 +15,17 @@ from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import ONE_TREE, Grower, Trees
 from shapetree.grow._local import rows_of_node
-from shapetree.grow._nodes import GrownTree
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.grow._row_holder import HeldRows
-from shapetree.refine import PairTools
 
 # Memory that trees may take which grow together: of each row, its place, and what is gathered of it
 # while it is summed or sent; with pairs, of each bin, its value and sums.
 BYTES_TOGETHER, BYTES_PER_ROW, BYTES_PER_BIN = 2**26, 32, 64
 
 
-def grow(
+def grower(
     rows: HeldRows,
     frames: Sequence[PairFrame],
     parameters: Parameters,
@@ -35,16 +33,13 @@ def grow(
     order: np.ndarray | None = None,
     trees: Trees = ONE_TREE,
     lays_out: bool = False,
-) -> GrownTree:
-    """Grow a tree, or several together, on binned rows.
+) -> Grower:
+    """What grows a tree, or several together, on binned rows.
 
     Parameters
     ----------
-    rows : HeldRows
     frames : sequence of PairFrame
         Those of `pair_frames`.
-    parameters : Parameters
-    progress : Progress
     order : array, optional
         Which of equally good features comes first, for all trees or for each.
     trees : Trees, optional
@@ -64,7 +59,7 @@ def grow(
         progress,
         trees,
         features if lays_out and not frames else None,
-    ).grow()
+    )
 
 
 def grown_together(
@@ -74,11 +69,8 @@ def grown_together(
 
     Parameters
     ----------
-    trees : sequence
-    rows : HeldRows
     n_rows : int
         How many of them each tree has.
-    pairs : PairOptions
     n_at_once : int
         How many parts grow at once.
     """
@@ -103,11 +95,6 @@ def pair_frames(rows: HeldRows, options: PairOptions, n_trees: int = 1) -> list[
     histograms = rows.run([_histogram_of(rows, root) for root in range(n_trees)])
     weights = map(rows.goal.weights_behind, histograms)
     return [PairFrame(rows.coarse.features, each, options) for each in weights]
-
-
-def pair_tools(frames: Sequence[PairFrame], goal: Goal, parameters: Parameters) -> PairTools | None:
-    """How refinement searches pairs; None if no pair may interact."""
-    return (frames[0], candidate_options(goal, parameters)) if frames else None
 
 
 def _histogram_of(rows: HeldRows, root: int) -> Inquiry[np.ndarray]:

@@ -35,6 +35,8 @@ MAX_CLASSES = 50
 MAX_COUNTED = 4
 # First rows that are looked at to see whether a column holds whole numbers.
 N_FIRST = 64
+# First rows that are looked at to see whether a column falls too often to be one that only rises.
+N_TRIED = 512
 # Share of the targets' squares below which their variance is rounding.
 ROUNDING = 1e-12
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -130,8 +132,12 @@ class _Targets:
         scaled = _within_one(targets)  # the sum of great numbers may be infinite
         return cls(_within_one(scaled - scaled.mean(axis=0)), None)
 
-    def sums(self, place: np.ndarray, n_places: int) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of the targets of the rows at each place, and of their squares over all targets."""
+    def sums(self, place: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of the targets of the rows at each place, and of their squares over all targets.
+
+        `counts` are the numbers of rows at each place.
+        """
+        n_places = len(counts)
         if self.n_classes is None:
             sums = [np.bincount(place, y, n_places) for y in self.rows.T]
             return np.stack(sums, axis=1), np.bincount(place, (self.rows**2).sum(axis=1), n_places)
@@ -139,8 +145,8 @@ class _Targets:
             np.bincount(place * n + y, minlength=n_places * n).reshape(n_places, n)
             for y, n in zip(self.rows.T, self.n_classes, strict=True)
         ]
-        counts = np.hstack(sums).astype(np.float64)
-        return counts, counts.sum(axis=1)
+        # A row has a single one among the classes of each output.
+        return np.hstack(sums).astype(np.float64), counts * float(len(sums))
 
 
 class _Column:
@@ -173,29 +179,33 @@ class _Column:
         return self if is_known.all() else _Column(self.values[is_known])
 
     @cached_property
-    def n_values(self) -> int:
-        """Number of distinct values."""
+    def counts(self) -> np.ndarray:
+        """The number of rows of each value, ascending."""
         if self._is_counted:
-            return int(np.count_nonzero(np.bincount(self._numbers())))
+            counts = np.bincount(self._numbers)
+            return counts[counts > 0]
         ordered = np.sort(self.values)
-        return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
-
-    @cached_property
-    def codes(self) -> tuple[np.ndarray, np.ndarray]:
-        """The place of each row's value among all values, and the number of rows of each value."""
-        if self._is_counted:
-            number = self._numbers()
-            counts = np.bincount(number)
-            held = counts > 0
-            return (np.cumsum(held) - 1)[number], counts[held]
-        _, place, counts = np.unique(self.values, return_inverse=True, return_counts=True)
-        return place, counts
+        ends = np.flatnonzero(ordered[1:] != ordered[:-1])
+        return np.diff(ends, prepend=-1, append=len(ordered) - 1)
 
     @property
+    def n_values(self) -> int:
+        """Number of distinct values."""
+        return len(self.counts)
+
+    @cached_property
+    def places(self) -> np.ndarray:
+        """The place of each row's value among all values."""
+        if self._is_counted:
+            return (np.cumsum(np.bincount(self._numbers) > 0) - 1)[self._numbers]
+        return np.unique(self.values, return_inverse=True)[1]
+
+    @cached_property
     def _is_counted(self) -> bool:
         """Whether values are whole and in a small range: counting is faster than sorting."""
         return self.range <= MAX_COUNTED * len(self.values) and self.is_whole
 
+    @cached_property
     def _numbers(self) -> np.ndarray:
         return (self.values - self.values.min()).astype(np.intp)
 
@@ -224,10 +234,13 @@ class _Column:
         """Whether values rise from the first row to the last."""
         values = self.known.values
         before, after = values[:-1], values[1:]
+        # The first few nearly always show that it falls.
+        if np.count_nonzero(after[:N_TRIED] < before[:N_TRIED]) > MAX_FALLS * len(after):
+            return False
         n_changes = np.count_nonzero(after != before)
         if n_changes < MIN_CHANGES or np.count_nonzero(after < before) > MAX_FALLS * n_changes:
             return False
-        place, _ = self.known.codes
+        place = self.known.places
         return bool(np.corrcoef(place, np.arange(len(place)))[0, 1] >= MIN_CORRELATION)
 
 
@@ -241,46 +254,51 @@ class _Columns:
             column = rows.table.columns[number]
             if not self._features[number].is_categorical and column is not None:
                 columns[number] = _Column(np.asarray(column[:MAX_ROWS], dtype=np.float64))
-        self._targets = _Targets.of(rows.targets[:MAX_ROWS], rows.n_classes)
         self.row_numbers = [f for f, column in columns.items() if column.are_row_numbers()]
         others = {f: column for f, column in columns.items() if f not in self.row_numbers}
         self.rising = [f for f, column in others.items() if column.only_rises()]
-        self.groups: list[tuple[int, ...]] = []
-        alone = [f for f, x in others.items() if f not in self.rising and x.known.recurs()]
-        numbers = [f for f, column in others.items() if column.are_numbers_of_things()]
-        if not alone and len(numbers) < 2:
-            return
-        # Copies of a row are alike, whatever it is.
-        kept = _distinct_rows([*rows.table.columns, *self._targets.rows.T])
-        self._targets = replace(self._targets, rows=self._targets.rows[kept])
-        self.groups += [(f,) for f in alone if self._likeness(others[f].take(kept)) > 0]
-        numbers = [f for f in numbers if (f,) not in self.groups][:MAX_NUMBERS]
-        codes = {f: others[f].take(kept).codes[0] for f in numbers}
+        targets = _Targets.of(rows.targets[:MAX_ROWS], rows.n_classes)
+        self.groups = self._groups(others, targets)
+        if self.groups:
+            # Copies of a row are alike, whatever it is.
+            kept = _distinct_rows([*rows.table.columns, *targets.rows.T])
+            others = {f: column.take(kept) for f, column in others.items()}
+            self.groups = self._groups(others, replace(targets, rows=targets.rows[kept]))
+
+    def _groups(self, columns: dict[int, _Column], targets: _Targets) -> list[tuple[int, ...]]:
+        """Features that identify groups of rows, alone or two together."""
+        alone = [f for f, x in columns.items() if f not in self.rising and x.known.recurs()]
+        groups: list[tuple[int, ...]] = []
+        groups += [(f,) for f in alone if _likeness_of_one(columns[f], targets) > 0]
+        numbers = [f for f, column in columns.items() if column.are_numbers_of_things()]
+        numbers = [f for f in numbers if (f,) not in groups][:MAX_NUMBERS]
         pairs = list(combinations(numbers, 2))
-        found = [self._likeness_of_two(codes[one], codes[two]) for one, two in pairs]
+        found = [_likeness_of_two(columns[f].places, columns[g].places, targets) for f, g in pairs]
         if max(found, default=0.0) > 0:
-            self.groups.append(pairs[int(np.argmax(found))])
+            groups.append(pairs[int(np.argmax(found))])
+        return groups
 
     def names(self, *features: int) -> str:
         """Names of features in a sentence."""
         return " and ".join(repr(self._features[number].name) for number in features)
 
-    def _likeness(self, column: _Column) -> float:
-        """How alike targets are in the groups that a column identifies; 0 if it does not."""
-        targets = self._targets
-        if column.known is not column:
-            targets = replace(targets, rows=targets.rows[np.isfinite(column.values)])
-        return _apart(_likeness(column.known, targets))
 
-    def _likeness_of_two(self, one: np.ndarray, two: np.ndarray) -> float:
-        """How alike targets are where two columns are equal; 0 if that does not make groups.
+def _likeness_of_one(column: _Column, targets: _Targets) -> float:
+    """How alike targets are in the groups that a column identifies; 0 if it does not."""
+    if column.known is not column:
+        targets = replace(targets, rows=targets.rows[np.isfinite(column.values)])
+    return _apart(_likeness(column.known, targets))
 
-        Neighbours have nearly the same value of either column, and the same of the other.
-        """
-        found = _apart(_likeness(_Column(one * (two.max() + 1.0) + two), self._targets))
-        if found > 0:
-            found = _apart(_likeness(_Column(two * (one.max() + 1.0) + one), self._targets))
-        return found
+
+def _likeness_of_two(one: np.ndarray, two: np.ndarray, targets: _Targets) -> float:
+    """How alike targets are where two columns are equal; 0 if that does not make groups.
+
+    Neighbours have nearly the same value of either column, and the same of the other.
+    """
+    found = _apart(_likeness(_Column(one * (two.max() + 1.0) + two), targets))
+    if found > 0:
+        found = _apart(_likeness(_Column(two * (one.max() + 1.0) + one), targets))
+    return found
 
 
 def _apart(found: _Likeness | None) -> float:
@@ -315,27 +333,27 @@ def _likeness(column: _Column, targets: _Targets) -> _Likeness | None:
     """
     if not column.recurs():
         return None
-    place, counts = column.codes
-    n_values = len(counts)
+    counts = column.counts
     recur = counts > 1
     n = counts[recur].astype(np.float64)
-    if 2 * n.sum() < len(place):
+    if 2 * n.sum() < len(column.values):
         return None
-    sums, squares = targets.sums(place, n_values)
+    sums, squares = targets.sums(column.places, counts)
     s, squares = sums[recur], squares[recur]
     total = squares.sum() - (s.sum(axis=0) ** 2).sum() / n.sum()
     if not total > ROUNDING * squares.sum():
         return None
     # By the mean of the other rows of its value, a row y of n with the sum s is missed by
     # (n y - s) / (n - 1).
-    missed = (n * squares - (s**2).sum(axis=1)) * n / (n - 1) ** 2
+    missed = (n * squares - np.einsum("ij,ij->i", s, s)) * n / (n - 1) ** 2
     same = 1 - float(missed.sum() / total)
     if same < MIN_ALIKE:
         return _Likeness(same, 0.0)
     up_to = np.vstack([np.zeros((1, sums.shape[1])), sums.cumsum(axis=0)])
     rows_up_to = np.append(0, counts.cumsum())
     at = np.flatnonzero(recur)
-    first, last = np.maximum(at - N_NEIGHBOURS, 0), np.minimum(at + N_NEIGHBOURS + 1, n_values)
+    first = np.maximum(at - N_NEIGHBOURS, 0)
+    last = np.minimum(at + N_NEIGHBOURS + 1, len(counts))
     near = up_to[last] - up_to[first] - s
     near /= (rows_up_to[last] - rows_up_to[first] - counts[recur])[:, None]
     off = squares - 2 * (s * near).sum(axis=1) + n * (near**2).sum(axis=1)

@@ -17,13 +17,13 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import PredefinedSplit
 
 from shapetree._threads import run_together
-from shapetree.fit._fit import learn_rows, rows_to_fit
-from shapetree.fit._parameters import Parameters, read_pairs
+from shapetree.fit._fit import choose_to_learn, rows_to_fit, with_smoothed_leaves
+from shapetree.fit._learning import learn
+from shapetree.fit._parameters import Parameters
 from shapetree.fit._resamples import half_samples, part_of
 from shapetree.fit._teaching import SoftTargets, TeacherPredictions, soft_targets_of_estimator
 from shapetree.fit._training_rows import BinnedRows, TrainingRows, bin_rows, read_groups
 from shapetree.grow._nodes import nodes_of, tree_of
-from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
@@ -91,8 +91,7 @@ def find_stability(
     row_groups = read_groups(X, groups, rows)
     leaves = _own_leaves(X, fitted, rows, reader, parameters.n_threads)
     counts = np.ones(len(leaves)) if rows.counts is None else rows.counts
-    pairs = read_pairs(rows.table, parameters)
-    binned = bin_rows(rows, parameters, pairs)
+    binned = bin_rows(rows, parameters, row_groups)
     draw = half_samples(binned, row_groups, seed)
     drawn = [draw.drawn(number) for number in range(n_resamples)]
     drawn = [its for its in drawn if its.any()]
@@ -111,7 +110,7 @@ def find_stability(
 
         def refit(copies: np.ndarray) -> _Refitted:
             predictions = None if teach is None else teach(np.unique(given[copies > 0]))
-            tree = _refit(binned, copies, one, pairs, row_groups, predictions)
+            tree = _refit(binned, copies, one, predictions, progress)
             others = leaves_of(tree, rows.table, 1)
             found = compare(fitted.tree, leaves, tree, others, counts, rows.table)
             progress.tested()
@@ -178,9 +177,8 @@ def _refit(
     binned: BinnedRows,
     copies: np.ndarray,
     parameters: Parameters,
-    pairs: PairOptions,
-    groups: np.ndarray | None,
     predictions: TeacherPredictions | None,
+    progress: TestProgress,
 ) -> TreeArrays:
     """The tree that the parameters make of a resample."""
     part, kept = part_of(binned, copies), copies > 0
@@ -192,8 +190,9 @@ def _refit(
     if row_of is not None:
         row_of = np.unique(row_of, return_inverse=True)[1]
     part = replace(part, rows=replace(part.rows, kept=None, row_of=row_of))
-    own_groups = None if groups is None else groups[kept]
-    return learn_rows(part, parameters, pairs, own_groups, soft_targets).tree(part.rows)
+    choice = choose_to_learn(part, parameters, soft_targets)
+    outcome = learn(part, choice.parameters, progress.of_test(), True, choice.soft_targets)
+    return with_smoothed_leaves(outcome, choice, part.rows.classes is not None)
 
 
 def _predicted(tree: TreeArrays, leaves: np.ndarray, has_classes: bool) -> np.ndarray:
@@ -213,7 +212,6 @@ def compare(
 
     Parameters
     ----------
-    tree, other : TreeArrays
     leaves, other_leaves : int arrays of shape (n_rows,)
         Of the same rows in either tree.
     counts : array of shape (n_rows,)

@@ -151,9 +151,16 @@ def candidate_options(goal: Goal, parameters: Parameters) -> CandidateOptions:
         min_samples_leaf=min_rows_of_leaf(goal, parameters),
         min_samples_leaf_is_soft=parameters.min_samples_leaf == "auto",
         min_weight_leaf=_min_weight_leaf(goal, parameters),
-        seed=int(check_random_state(parameters.random_state).randint(2**31 - 1)),
+        seed=_seed(parameters),
         n_threads=parameters.n_threads,
     )
+
+
+def _seed(parameters: Parameters) -> int:
+    """Seeds the assignments that are random; to draw it takes longer than to find a split."""
+    if parameters.assignment in ("auto", "kmeans"):
+        return 0
+    return int(check_random_state(parameters.random_state).randint(2**31 - 1))
 
 
 def _inner_tree_options(goal: Goal, parameters: Parameters) -> InnerTreeOptions:

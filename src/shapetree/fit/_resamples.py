@@ -17,7 +17,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.sampling import keys_of_columns, row_hashes
 from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._folds import contents_of
-from shapetree.fit._growth import grow, grown_together, hold, pair_frames
+from shapetree.fit._growth import grower, grown_together, hold, pair_frames
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
@@ -362,7 +362,7 @@ def _small_trees(
         order = np.stack([feature_order(held, root) for root in range(len(some))])
         with Progress(0, held.n_rows, MAX_DEPTH) as silent:
             frames = pair_frames(held, pairs, len(some))
-            grown = grow(held, frames, small, silent, order, trees, lays_out=True)
+            grown = grower(held, frames, small, silent, order, trees, lays_out=True).grow()
         for root in range(len(some)):
             yield grown.arrays(binned.binned.features, goal.impurity_scale, root)
 
@@ -444,7 +444,7 @@ def nearest_split(
     free = replace(parameters, max_depth=1, leaf_penalty=0.0, max_leaf_nodes=None, lookahead=1)
     held = hold(binned, free)
     with Progress(0, held.n_rows, 1) as silent:
-        grown = grow(held, pair_frames(held, pairs), free, silent)
+        grown = grower(held, pair_frames(held, pairs), free, silent).grow()
     split = grown.splits[0]
     if split is None:
         return None

@@ -54,10 +54,8 @@ def hashes_of_rows(
 
     Parameters
     ----------
-    binned : BinnedTable
     targets : array of shape (n_rows, n_outputs)
     weights : array of shape (n_rows,) or None
-    target_codes : TargetCodes
     """
     own, times = target_codes.hashes(targets), times_of(weights, weights_are_counts(weights))
     profiles = profiles_of_categories(binned.columns, binned.features, own, times)

@@ -15,12 +15,10 @@ import numpy as np
 
 from shapetree.data._shares import first_parts
 from shapetree.data._sums import exact_unit, on_grid
-from shapetree.fit._learning import Outcome, learn
 from shapetree.fit._parameters import Parameters
 from shapetree.fit._resamples import Resamples
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
 from shapetree.grow._pair_options import PairOptions
-from shapetree.grow._progress import Progress
 from shapetree.refine import Shrinkage
 from shapetree.tree._arrays import TreeArrays
 
@@ -126,24 +124,6 @@ def _by_class(predictions: TeacherPredictions, classes: np.ndarray) -> np.ndarra
     return np.where(total > 0, shares / np.where(total > 0, total, 1.0), 1.0 / len(classes))
 
 
-def learn_taught(
-    binned: BinnedRows,
-    parameters: Parameters,
-    pairs: PairOptions,
-    progress: Progress,
-    soft_targets: SoftTargets,
-) -> Outcome:
-    """Learn a tree from soft targets; counts and values of its own rows are kept beside these."""
-    taught, parameters = _taught(binned, parameters, soft_targets)
-    outcome = learn(taught, parameters, pairs, progress)
-    history = outcome.history
-    if history is not None:
-        # Losses of shares are rounded: digits that depend on the order of rows are left out.
-        history = np.round(history, 6)
-    own = _of_own_rows(outcome.tree, binned, parameters.n_threads)
-    return replace(outcome, history=history, own=own)
-
-
 def shrinkage_of_taught(
     parameters: Parameters, shrinkage: Shrinkage, soft_targets: SoftTargets, has_classes: bool
 ) -> Shrinkage:
@@ -156,7 +136,7 @@ def shrinkage_of_taught(
     return Shrinkage(of_node=(1.0 - soft_targets.share) * shrinkage.of_node if has_classes else 0.0)
 
 
-def _taught(
+def taught_rows(
     binned: BinnedRows, parameters: Parameters, soft_targets: SoftTargets
 ) -> tuple[BinnedRows, Parameters]:
     """Rows with soft targets, and the parameters to learn them with."""
@@ -217,7 +197,7 @@ def _dispersion(shares: np.ndarray, weights: np.ndarray) -> float:
     return max(round(found / UNIT_OF_MIXTURE), 1) * UNIT_OF_MIXTURE
 
 
-def _of_own_rows(tree: TreeArrays, binned: BinnedRows, n_threads: int) -> TreeArrays:
+def with_own_values(tree: TreeArrays, binned: BinnedRows, n_threads: int) -> TreeArrays:
     """The tree with the values and, for numbers, the impurities of the rows themselves."""
     rows = binned.rows
     weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights

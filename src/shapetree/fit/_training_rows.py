@@ -15,11 +15,11 @@ from sklearn.utils.validation import _check_sample_weight
 from shapetree.data._batches import Batches
 from shapetree.data._binning import MAX_BINS, BinnedTable
 from shapetree.data._shares import ClassShares, first_parts, parts_of
-from shapetree.data._sums import Numbers, find_evidence, local_numbers, weights_of_groups
+from shapetree.data._sums import Numbers, evidence_of, local_numbers, weights_of_groups
 from shapetree.data._table import Table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.data._values import values_of
-from shapetree.fit._parameters import Parameters
+from shapetree.fit._parameters import Parameters, read_pairs
 from shapetree.fit._row_hashes import TargetCodes
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._row_holder import HeldRows
@@ -27,7 +27,7 @@ from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._naming import target_names
 from shapetree.tree._sketch import DataSummary
-from shapetree.tree._sketcher import SketchedRows, summary_of
+from shapetree.tree._sketcher import SketchedRows
 
 # How far targets may be apart, so that sums of their (squared) distances stay finite.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
@@ -47,7 +47,7 @@ class TrainingRows:
     classes : tuple of arrays or None
         Class labels of each output; None for numbers.
     weights : array of shape (n_rows,) or None
-        As evidence, see `find_evidence`; None if all are 1.
+        As evidence, see `evidence_of`; None if all are 1.
     weight_size : float
         What evidence of 1 weighs by the user's own weights.
     counts : array of shape (n_rows,) or None
@@ -187,7 +187,7 @@ class TrainingRows:
             kept = weights * importance > 0
             importance = importance[kept]
         rows, weights = self if kept.all() else replace(self.take(kept), kept=kept), weights[kept]
-        found = find_evidence(weights, importance)
+        found = evidence_of(local_numbers(weights, importance))
         evidence = found.of(weights, importance)
         counts = None if (weights == 1).all() else found.counts_of(weights)
         is_equal = counts is None and bool((evidence == 1).all())
@@ -230,18 +230,29 @@ class BinnedRows:
     ----------
     rows : TrainingRows
     binned : BinnedTable
+    pairs : PairOptions
+        Pairs that may interact.
     coarse : BinnedTable or None
         Bins that pairs are screened with, if they are others.
+    groups : int array of shape (n_rows,) or None
+        Rows of a group are held out together.
     """
 
     rows: TrainingRows
     binned: BinnedTable
-    coarse: BinnedTable | None
+    pairs: PairOptions
+    coarse: BinnedTable | None = None
+    groups: np.ndarray | None = None
 
     def take(self, kept: np.ndarray) -> BinnedRows:
         """Rows that a boolean mask marks, or those of some numbers, in their order."""
-        coarse = None if self.coarse is None else self.coarse.take(kept)
-        return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
+        return replace(
+            self,
+            rows=self.rows.take(kept),
+            binned=self.binned.take(kept),
+            coarse=None if self.coarse is None else self.coarse.take(kept),
+            groups=None if self.groups is None else self.groups[kept],
+        )
 
     @property
     def backend(self) -> Backend:
@@ -313,7 +324,7 @@ def summary_of_values(rows: TrainingRows, used: list[int], n_threads: int) -> Da
     """What is remembered of the rows' values of features that are used."""
     ordered = [j for j in used if not rows.table.features[j].is_categorical]
     values = values_of(rows.table, ordered, rows.counts, n_threads)
-    return summary_of(values, ordered, len(rows.table.features), None)
+    return DataSummary.of_values(values, ordered, len(rows.table.features), None)
 
 
 def importance_of(
@@ -440,12 +451,15 @@ def check_ends(least: np.ndarray, greatest: np.ndarray, objective: str) -> None:
         )
 
 
-def bin_rows(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
+def bin_rows(
+    rows: TrainingRows, parameters: Parameters, groups: np.ndarray | None = None
+) -> BinnedRows:
+    pairs = read_pairs(rows.table, parameters)
     binned = rows.backend.bin(rows, parameters.max_bins, parameters.n_threads)
     coarse = coarse_bins_of(rows, binned, parameters, pairs)
     # Splits on pairs read values.
     table = rows.table.with_values(pairs.pairs.features() if len(pairs.pairs) else [])
-    return BinnedRows(replace(rows, table=table), binned, coarse)
+    return BinnedRows(replace(rows, table=table), binned, pairs, coarse, groups)
 
 
 def coarse_bins_of(

@@ -12,7 +12,7 @@ import numpy as np
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import bin_offsets, build_histograms
 from shapetree._core.reduced import fill_gaps
-from shapetree._core.search import BinSplit, Candidate, NodeSearch, best_features
+from shapetree._core.search import Candidate, NodeSearch, best_features, candidates_of
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
@@ -189,13 +189,13 @@ class FeatureShapes:
             offsets,
         )
 
-    def of(self, node: int) -> FeatureShapes:
-        """Those of one of several nodes."""
+    def of(self, nodes: int | list[int]) -> FeatureShapes:
+        """Those of one of several nodes, or of some."""
         return FeatureShapes(
-            self.gains[node],
-            self.penalised_gains[node],
-            self.n_branches[node],
-            self.branch_of_bin[node],
+            self.gains[nodes],
+            self.penalised_gains[nodes],
+            self.n_branches[nodes],
+            self.branch_of_bin[nodes],
             self.offsets,
         )
 
@@ -212,16 +212,11 @@ class FeatureShapes:
             self.n_branches[nodes] = shapes.n_branches
             self.branch_of_bin[nodes] = shapes.branch_of_bin
 
-    def candidate(self, feature: int, node: int) -> Candidate:
-        """The candidate of one of several nodes on some feature."""
-        bins = slice(self.offsets[feature], self.offsets[feature + 1])
-        return Candidate(
-            BinSplit(
-                feature, self.n_branches.item(node, feature), self.branch_of_bin[node, bins].copy()
-            ),
-            self.gains.item(node, feature),
-            self.penalised_gains.item(node, feature),
-        )
+    def candidates(self, features: list[int]) -> list[Candidate | None]:
+        """The candidate of each node on some feature; None for -1."""
+        offsets = np.array(self.offsets, dtype=np.int64)
+        of_all = self.gains, self.penalised_gains, self.n_branches, self.branch_of_bin
+        return candidates_of(features, offsets, *of_all)
 
 
 class CandidateSearch:
@@ -287,6 +282,7 @@ class CandidateSearch:
         units, free = penalties.part * unit, penalties.branch * weight
         self._search.search(
             histograms.sums, histograms.cells, first, last,
+            rows=histograms.rows,
             max_branches=max_branches,
             segment_penalty=units * np.sqrt(np.maximum(weight / penalties.many_rows, 1.0)),
             category_penalty=units * CATEGORY_SHARE,
@@ -341,10 +337,7 @@ class CandidateSearch:
             ends = np.searchsorted(tree, np.arange(len(self._order) + 1)).tolist()
             for order, (first, last) in zip(self._order, pairwise(ends), strict=True):
                 best += best_features(scores[first:last], ties[first:last], order)
-        return [
-            None if feature < 0 else found.candidate(feature, node)
-            for node, feature in enumerate(best)
-        ]
+        return found.candidates(best)
 
     def rivals(
         self,
@@ -370,11 +363,8 @@ class CandidateSearch:
         gains = found.penalised_gains[node].copy()
         gains[best.split.feature] = -np.inf
         others = np.argsort(-gains, kind="stable")[: n_candidates - 1]
-        return [best] + [
-            found.candidate(int(feature), node)
-            for feature in others
-            if gains[feature] >= least_share * best.penalised_gain
-        ]
+        close = [f for f in others.tolist() if gains[f] >= least_share * best.penalised_gain]
+        return [best, *(found.of([node] * len(close)).candidates(close))]
 
     def branch_sums(self, histogram: np.ndarray, candidate: Candidate) -> np.ndarray:
         """Sums of the channels over the rows of each branch, (n_branches, n_channels)."""

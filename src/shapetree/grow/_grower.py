@@ -225,8 +225,11 @@ class Grower:
     def _find_splits(self, level: Level, max_branches: int) -> tuple[Level, list[Found]]:
         """The nodes of a level that earn a split, and what they are to be split on."""
         is_open = self._may_split(level)
-        self._note_leaves(level, ~is_open)
-        level = level.take(is_open)
+        if not is_open.all():
+            self._note_leaves(level, ~is_open)
+            level = level.take(is_open)
+        if len(level) == 0:
+            return level, []
         has_next = level.depth + 1 < self._limits.max_depth
         best: list[Found | None] = []
         for batch in self._histograms.batches(level):
@@ -249,15 +252,17 @@ class Grower:
                     if single is not None and found[i] is single:
                         found[i] = self._best_ahead(single, some, shapes, i, max_branches)
             best += found
+        splits = [candidate for candidate in best if candidate is not None]
+        if len(splits) == len(level):
+            return level, splits
         is_split = np.array([candidate is not None for candidate in best], dtype=bool)
         for number in level.numbers[~is_split].tolist():
             self._histograms.kept.pop(number, None)
         self._note_leaves(level, ~is_split)
-        return level.take(is_split), [candidate for candidate in best if candidate is not None]
+        return level.take(is_split), splits
 
     def _note_leaves(self, level: Level, are_leaves: np.ndarray) -> None:
-        n_rows = level.statistics.n_rows[are_leaves]
-        self._progress.leaves(int(n_rows.sum()), len(n_rows), level.depth)
+        self._progress.leaves(level.statistics.n_rows[are_leaves], level.depth)
 
     def _draw_again(
         self,
@@ -411,7 +416,7 @@ class Grower:
         """Send nodes' rows to their children, which are returned."""
         children = self._send(level, found)
         self._tree.add(level.numbers.tolist(), [candidate.split for candidate in found], children)
-        self._progress.split(int(level.statistics.n_rows.sum()), level.depth)
+        self._progress.split(level.statistics.n_rows, level.depth)
         return children
 
     def _send(self, level: Level, found: Sequence[Found]) -> Level:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from shapetree._core.histogram import room_for_sums
 from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._row_holder import Histograms, Rows
 
@@ -20,6 +21,10 @@ MIN_NODES_TOGETHER = 4
 VISITS_PER_DIFFERENCE = 0.5
 # Bins for each row beyond which those without rows are left out.
 BINS_PER_CELL = 2
+# Rows of a node at hand, for each sum of a feature's histogram, from which on its histogram is kept
+# as a whole for its children. Smaller nodes are summed as they are searched, by the features that
+# they may be split on.
+ROWS_PER_SUM = 16
 
 
 class LevelHistograms:
@@ -56,6 +61,7 @@ class LevelHistograms:
         self._rows = rows
         self._tree = tree
         self._offsets = offsets
+        self._n_features = len(offsets) - 1
         self._n_sums = offsets[-1] * n_channels
         self._exact = exact
         self._whole = whole
@@ -87,45 +93,59 @@ class LevelHistograms:
         keep : bool
             Whether children will want them, to subtract from.
         """
-        bytes_of_node = 8 * self._n_sums
-        if self._exact or bytes_of_node > self._max_bytes or self._are_small(level):
+        numbers, are_kept = level.numbers, self._are_kept(level)
+        if self._rows.is_remote and not are_kept.all():
             yield from self._by_features(level)
             return
-        keep &= bytes_of_node * len(level) <= CALLS_THAT_WAIT * self._max_bytes
-        n_features, size = len(self._offsets) - 1, max(1, self._max_bytes // max(bytes_of_node, 1))
-        for first in range(0, len(level), size):
-            some = np.arange(first, min(first + size, len(level)))
-            differing, summed = self._differing(level.numbers[some])
-            found = self._rows.histograms(summed, 0, n_features, sparse=False)
-            for own, histograms in self._with_differences(
-                level.numbers[some], differing, summed, found
-            ):
+        if not are_kept.all():
+            nodes = np.flatnonzero(~are_kept)
+            yield nodes, self._rows.histograms(numbers[nodes], 0, self._n_features, sparse=True)
+        kept = np.flatnonzero(are_kept)
+        bytes_of_node = 8 * self._n_sums
+        keep &= bytes_of_node * len(kept) <= CALLS_THAT_WAIT * self._max_bytes
+        size = max(1, self._max_bytes // max(bytes_of_node, 1))
+        for first in range(0, len(kept), size):
+            some = kept[first : first + size]
+            differing, summed = self._differing(numbers[some])
+            found = self._rows.histograms(summed, 0, self._n_features, sparse=False)
+            for own, histograms in self._with_differences(numbers[some], differing, summed, found):
                 if (keep or self._whole) and histograms.sums is not None:
-                    numbers = level.numbers[some[own]].tolist()
-                    self.kept.update(zip(numbers, histograms.sums, strict=True))
+                    self.kept.update(zip(numbers[some[own]].tolist(), histograms.sums, strict=True))
                 yield some[own], histograms
-        for number in level.numbers.tolist():
+        for number in numbers.tolist() if self.kept else ():
             self.kept.pop(self._parent(number), None)
+
+    def _are_kept(self, level: Level) -> np.ndarray:
+        """Which nodes' histograms are summed as a whole, for children to subtract from.
+
+        So are the histograms of these children, whatever their size.
+        """
+        n_rows = level.statistics.n_rows
+        if self._exact or 8 * self._n_sums > self._max_bytes:
+            return np.zeros(len(level), dtype=bool)
+        if self._whole:
+            return np.ones(len(level), dtype=bool)
+        if self._rows.is_remote:
+            n_bins = len(level) * self._offsets[-1]
+            are_small = BINS_PER_CELL * int(n_rows.sum()) * self._n_features < n_bins
+            return np.full(len(level), not are_small)
+        are_kept = n_rows * self._n_features >= ROWS_PER_SUM * self._n_sums
+        if self.kept:
+            are_kept |= [self._parent(number) in self.kept for number in level.numbers.tolist()]
+        return np.asarray(are_kept)
 
     def _parent(self, number: int) -> int:
         """The parent of a node; -1 for the root, and for children that are only tried."""
         return self._tree.parent[number] if number < self._tree.n_nodes else -1
 
-    def _are_small(self, level: Level) -> bool:
-        """Whether most bins of most nodes hold no row."""
-        n_rows = int(level.statistics.n_rows.sum())
-        n_bins = len(level) * self._offsets[-1]
-        return not self._whole and BINS_PER_CELL * n_rows * (len(self._offsets) - 1) < n_bins
-
     def _by_features(self, level: Level) -> Iterator[tuple[np.ndarray, Histograms]]:
-        """Histograms of as many features at a time as fit in memory."""
-        n_features = len(self._offsets) - 1
+        """Sums of bins that hold rows, for as many features at a time as fit in memory."""
         n_rows = int(level.statistics.n_rows.sum())
-        n_cells = min(n_rows * n_features, len(level) * self._offsets[-1])
+        n_cells = min(n_rows * self._n_features, len(level) * self._offsets[-1])
         n_sums = n_cells * self._n_sums // max(self._offsets[-1], 1)
-        size = max(1, n_features * self._max_bytes // max(8 * n_sums, 1))
-        for first in range(0, n_features, size):
-            last = min(first + size, n_features)
+        size = max(1, self._n_features * self._max_bytes // max(8 * n_sums, 1))
+        for first in range(0, self._n_features, size):
+            last = min(first + size, self._n_features)
             yield (
                 np.arange(len(level)),
                 self._rows.histograms(level.numbers, first, last, sparse=True),
@@ -136,7 +156,7 @@ class LevelHistograms:
 
         Of siblings the largest, where that is cheaper.
         """
-        tree, n_features = self._tree, len(self._offsets) - 1
+        tree, n_features = self._tree, self._n_features
         wanted = set(numbers.tolist())
         differing: dict[int, range] = {}
         unwanted: list[int] = []
@@ -172,7 +192,7 @@ class LevelHistograms:
         n_wanted = len(numbers) - len(differing)
         yield np.flatnonzero(~differs), replace(found, sums=found.sums[:n_wanted])
         sums_of = dict(zip(summed.tolist(), found.sums, strict=True))
-        sums = np.empty((len(differing), *found.sums.shape[1:]))
+        sums = room_for_sums(len(differing), *found.sums.shape[1:])
         for own, number in zip(sums, differing, strict=True):
             first, *others = [child for child in differing[number] if child != number]
             np.subtract(self.kept[self._tree.parent[number]], sums_of[first], out=own)

@@ -137,10 +137,12 @@ class JoinedRows:
 
     def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1."""
-        join = join_sparse if sparse else join_histograms
-        found = self._ask(
-            partial(LocalRows.histograms, nodes=nodes, first=first, last=last, sparse=sparse), join
-        )
+        if sparse:
+            of = partial(LocalRows.cells, nodes=nodes, first=first, last=last)
+            found = self._ask(of, join_sparse)
+        else:
+            sums = partial(LocalRows.histograms, nodes=nodes, first=first, last=last, sparse=False)
+            found = self._ask(sums, join_histograms)
         assert isinstance(found, Histograms)
         return found
 
@@ -175,7 +177,7 @@ def join_sparse(answers: list[Histograms]) -> Histograms:
     """Join sums of bins that hold rows."""
     first = answers[0]
     cells = [each.cells for each in answers if each.cells is not None]
-    return Histograms(first.first, first.last, None, join_cells(cells))
+    return Histograms(first.first, first.last, cells=join_cells(cells))
 
 
 def join_targets(answers: list[Any]) -> list[tuple[np.ndarray, np.ndarray | None]]:

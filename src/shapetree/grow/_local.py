@@ -10,12 +10,19 @@ from functools import partial
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
+from shapetree._core.histogram import (
+    LevelRows,
+    Targets,
+    build_cells,
+    build_histograms,
+    room_for_sums,
+    sum_nodes,
+)
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
-from shapetree.data._map_join import Inquiry, Result, run_inquiry
+from shapetree.data._map_join import Inquiry, LocalParts, Result, run_inquiries
 from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
@@ -152,7 +159,7 @@ class LocalRows:
 
     def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
         """Results of inquiries, one after another: nothing is won by asking them at once."""
-        return [run_inquiry(inquiry, self) for inquiry in inquiries]
+        return run_inquiries(inquiries, LocalParts([self]), n_at_once=1)
 
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._places.start[nodes], self._places.stop[nodes]
@@ -215,20 +222,28 @@ class LocalRows:
 
     def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1."""
+        columns, targets = self._binned.columns, self._goal.targets
+        if sparse:
+            rows = LevelRows(columns, targets, self._places, nodes)
+            return Histograms(first, last, rows=rows)
         starts, stops = self._ranges(nodes)
         n_threads = self._threads_of(nodes, last - first)
-        columns, targets, order = self._binned.columns, self._goal.targets, self._places.order
-        if sparse:
-            cells = build_cells(
-                columns, targets, order, starts, stops, self._offsets, first, last, n_threads
-            )
-            return Histograms(first, last, None, cells)
         n_bins = self._offsets[last] - self._offsets[first]
-        sums = np.empty((len(nodes), n_bins, targets.n_channels))
+        sums = room_for_sums(len(nodes), n_bins, targets.n_channels)
         build_histograms(
-            columns, targets, order, starts, stops, self._offsets, sums, first, last, n_threads
-        )
+            columns, targets, self._places.order, starts, stops, self._offsets, sums, first, last,
+            n_threads,
+        )  # fmt: skip
         return Histograms(first, last, sums)
+
+    def cells(self, nodes: np.ndarray, first: int, last: int) -> Histograms:
+        """The same, of bins that hold rows alone."""
+        places = self._places.order, *self._ranges(nodes)
+        n_threads = self._threads_of(nodes, last - first)
+        cells = build_cells(
+            self._binned.columns, self._goal.targets, *places, self._offsets, first, last, n_threads
+        )
+        return Histograms(first, last, cells=cells)
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""

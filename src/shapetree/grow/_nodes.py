@@ -14,7 +14,7 @@ from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
 from shapetree.grow._pair_options import PairList
 from shapetree.grow._splits import Split, shape_of_split
-from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._arrays import TreeArrays, links_of
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes, without_pairs
 from shapetree.tree._sketch import NodeSketch
 
@@ -109,7 +109,7 @@ class GrownTree:
 
     Attributes
     ----------
-    parent, depth, n_rows : list of int
+    parent, n_rows : list of int
         Of each node; a root's parent is -1.
     first_child : list of int
         -1 for leaves.
@@ -129,7 +129,6 @@ class GrownTree:
         self._laid_out: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
         self.n_branches = [0] * n_trees
         self.parent = [-1] * n_trees
-        self.depth = [0] * n_trees
         self.n_rows = roots.n_rows.tolist()
         self.first_child = [-1] * n_trees
         self.splits: list[Split | None] = [None] * n_trees
@@ -179,7 +178,6 @@ class GrownTree:
             self._laid_out.append((np.array(nodes), pieces_of_splits(splits, largest, self._bins)))
         n = len(children)
         self.n_branches += [0] * n
-        self.depth += [children.depth] * n
         self.first_child += [-1] * n
         self.splits += [None] * n
         self.n_rows += children.statistics.n_rows.tolist()
@@ -253,10 +251,7 @@ class GrownTree:
                 ]
             )
         return TreeArrays.unchecked(
-            parent=np.append(-1, np.repeat(np.arange(len(order)), n_branches)),
-            depth=np.array([self.depth[node] for node in order]),
-            first_child=np.where(n_branches > 0, 1 + np.cumsum(n_branches) - n_branches, -1),
-            n_branches=n_branches,
+            **links_of(n_branches),
             **flat,
             n_node_samples=statistics.n_rows,
             weighted_n_node_samples=statistics.weight,
@@ -289,7 +284,7 @@ def nodes_of(tree: TreeArrays) -> list[TreeNode]:
                 float(tree.impurity[node]),
                 tree.value[node],
             ),
-            shape_of(tree, node),
+            tree.shape(node),
         )
         for node in range(tree.node_count)
     ]
@@ -308,56 +303,14 @@ def tree_of(root: TreeNode, impurity_scale: float = 1.0) -> TreeArrays:
     impurity_scale : float
         Factor that brings the nodes' impurity to the units of y.
     """
-    nodes, parent, depth, first_child = root.breadth_first(), [-1], [0], []
-    for number, node in enumerate(nodes):
-        first_child.append(len(parent) if node.children else -1)
-        parent += [number] * len(node.children)
-        depth += [depth[number] + 1] * len(node.children)
+    nodes = root.breadth_first()
     sketches = [node.sketch for node in nodes if node.sketch is not None]
     return TreeArrays.unchecked(
-        parent=np.array(parent),
-        depth=np.array(depth),
-        first_child=np.array(first_child),
-        n_branches=np.array([len(node.children) for node in nodes]),
+        **links_of(np.array([len(node.children) for node in nodes])),
         **flatten_shapes([node.shape for node in nodes]),
         n_node_samples=np.array([node.statistics.n_rows for node in nodes]),
         weighted_n_node_samples=np.array([node.statistics.weight for node in nodes]),
         impurity=impurity_scale * np.array([node.statistics.impurity for node in nodes]),
         value=np.array([node.statistics.value for node in nodes]),
         sketches=tuple(sketches) if len(sketches) == len(nodes) else None,
-    )
-
-
-def shape_of(tree: TreeArrays, node: int) -> ShapeFunction | PairShape | None:
-    """A node's shape function; None for a leaf."""
-    if tree.feature[node] < 0:
-        return None
-    pieces, cuts = tree.pieces(node), tree.cuts(node)
-    branch_of_piece = tree.piece_branch[pieces]
-    n_branches = int(tree.n_branches[node])
-    missing_branch = int(tree.missing_branch[node])
-    saw_missing = bool(tree.saw_missing[node])
-    if tree.second_feature[node] < 0:
-        upper = tree.piece_upper[pieces]
-        return ShapeFunction(
-            int(tree.feature[node]),
-            n_branches,
-            None if np.isnan(upper[0]) else upper,
-            branch_of_piece,
-            missing_branch,
-            saw_missing,
-        )
-    return PairShape(
-        first=int(tree.feature[node]),
-        second=int(tree.second_feature[node]),
-        n_branches=n_branches,
-        cut_a=tree.cut_a[cuts],
-        cut_b=tree.cut_b[cuts],
-        cut_threshold=tree.cut_threshold[cuts],
-        cut_low=tree.cut_low[cuts],
-        cut_high=tree.cut_high[cuts],
-        branch_of_piece=branch_of_piece,
-        positions=(tree.position[tree.positions(node, 0)], tree.position[tree.positions(node, 1)]),
-        missing_branch=missing_branch,
-        saw_missing=saw_missing,
     )

@@ -12,7 +12,6 @@ from shapetree._core.criterion import NodeStatistics
 from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.histogram import bin_offsets, build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
-from shapetree._core.pieces import number_cuts
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._binning import FeatureBins
@@ -28,7 +27,7 @@ from shapetree.grow._candidates import (
 from shapetree.grow._pair_options import PairList, PairOptions
 from shapetree.grow._row_holder import Histograms
 from shapetree.grow._rows_of_node import Halving, RowsOfNode, Sample
-from shapetree.grow._splits import PairSplit, cuts_of
+from shapetree.grow._splits import PairSplit, cuts_of, number_cuts
 from shapetree.tree._shape import PairShape
 
 # Growing an inner tree on a grid takes as long as this many visits of a row by a pair.
@@ -486,7 +485,9 @@ class PairSearch:
 
         If `like` is given, `pair` has the numbers of its features in a sample.
         """
-        cuts, regions, cut_low, cut_high = number_cuts(fits.low[which, : fits.n_nodes[which]])
+        cuts, regions, cut_low, cut_high = number_cuts(
+            fits.low[which, : fits.n_nodes[which]].tolist()
+        )
         first, second = map(int, pair)
         features = (first, second) if like is None else (like.first, like.second)
         return PairShape(
@@ -508,7 +509,7 @@ class PairSearch:
         )
 
     def _thresholds(
-        self, features: tuple[int, int], fits: PairFits, which: int, cuts: np.ndarray
+        self, features: tuple[int, int], fits: PairFits, which: int, cuts: list[int]
     ) -> np.ndarray:
         """Thresholds of cuts; along an axis of whole numbers they are rounded down."""
         thresholds = fits.threshold[which, cuts]

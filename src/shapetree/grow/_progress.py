@@ -6,6 +6,7 @@ import sys
 import threading
 from types import TracebackType
 
+import numpy as np
 from tqdm.auto import tqdm
 
 # A depth that no tree reaches says nothing of how much there is to do.
@@ -53,19 +54,20 @@ class Progress:
                 bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}",
             )
 
-    def split(self, n_rows: int, depth: int) -> None:
-        """Note that nodes of some depth were split, which have so many rows."""
+    def split(self, sizes: np.ndarray, depth: int) -> None:
+        """Note that nodes of some depth were split, given their numbers of rows."""
         self._check()
         self._deepest = max(self._deepest, depth + 1)
         if self._bar is not None and self._max_depth is not None:
-            self._bar.update(n_rows)
+            self._bar.update(int(sizes.sum()))
 
-    def leaves(self, n_rows: int, n_leaves: int, depth: int) -> None:
-        """Note that nodes of some depth stay leaves, which have so many rows."""
+    def leaves(self, sizes: np.ndarray, depth: int) -> None:
+        """Note that nodes of some depth stay leaves, given their numbers of rows."""
         self._check()
-        if self._bar is None or n_leaves == 0:
+        if self._bar is None or len(sizes) == 0:
             return
-        self._n_leaves += n_leaves
+        n_rows = int(sizes.sum())
+        self._n_leaves += len(sizes)
         self._bar.set_postfix_str(f"depth {self._deepest}, {self._n_leaves} leaves", refresh=False)
         self._bar.update(n_rows if self._max_depth is None else n_rows * (self._max_depth - depth))
 

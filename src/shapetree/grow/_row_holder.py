@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from shapetree._core.histogram import LevelRows
 from shapetree.data._binning import BinnedTable
 from shapetree.data._map_join import Inquiry, Result
 from shapetree.data._targets import Goal
@@ -30,13 +31,16 @@ class Histograms:
     first, last : int
     sums : array of shape (n_nodes, bins of these features, n_channels) or None
     cells : tuple of arrays or None
-        In exact mode, the bins that hold rows alone, see `shapetree._core.histogram.build_cells`.
+        The bins that hold rows alone, see `shapetree._core.histogram.build_cells`.
+    rows : LevelRows or None
+        Rows at hand, to be summed when they are searched.
     """
 
     first: int
     last: int
-    sums: np.ndarray | None
+    sums: np.ndarray | None = None
     cells: Cells | None = None
+    rows: LevelRows | None = None
 
 
 class Rows(Protocol):
@@ -85,7 +89,8 @@ class Rows(Protocol):
     def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1.
 
-        If `sparse`, of bins that hold rows alone: where these are few, that is less work.
+        If `sparse`, of bins that hold rows alone: where these are few, that is less work. Rows at
+        hand are summed only when they are searched, if histograms are not to be kept.
         """
         ...
 

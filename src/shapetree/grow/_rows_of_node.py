@@ -12,11 +12,11 @@ import numpy as np
 from shapetree._core.columns import Columns
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_histograms
-from shapetree._core.sampling import hash_contents, places_up_to, row_hashes
+from shapetree._core.sampling import hash_contents, row_hashes
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._map_join import Inquiry, Join, Question, Then, add
-from shapetree.data._sampling import GREATEST_HASH, hash_limits
+from shapetree.data._sampling import GREATEST_HASH, hash_limits, places_up_to
 from shapetree.data._table import Table
 from shapetree.grow._splits import PairSplit, Split, cuts_of
 
@@ -318,8 +318,7 @@ class LocalRowsOfNode:
 
     def _places_up_to(self, greatest_hash: int) -> np.ndarray:
         """Which of the rows a sample holds."""
-        n_threads = threads_for(self.n_rows, self.n_threads)
-        return places_up_to(self.rows, self.first_row, greatest_hash, n_threads)
+        return places_up_to(self.rows, self.first_row, greatest_hash)
 
     def _targets_at(self, places: np.ndarray) -> Targets:
         return self.targets.take(places if self.in_order else self.rows[places])

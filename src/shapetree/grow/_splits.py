@@ -76,3 +76,37 @@ def regions_of(shape: PairShape, columns: Columns) -> PairCuts:
         shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
         np.arange(n_regions, dtype=np.int32), n_regions,
     )  # fmt: skip
+
+
+def number_cuts(low: list[int]) -> tuple[list[int], list[int], np.ndarray, np.ndarray]:
+    """Number the cuts and regions of a binary tree, each from low to high.
+
+    Parameters
+    ----------
+    low : list of int
+        The child below a node's cut, the one above follows it; -1 for regions.
+
+    Returns
+    -------
+    cuts, regions : lists of int
+        Nodes that are cuts, and nodes that are regions, in their new order.
+    cut_low, cut_high : int32 arrays of shape (n_cuts,)
+        Where points go that are not, or are, above a cut: to cut c, or to region p, written as
+        -1 - p.
+    """
+    cuts: list[int] = []
+    regions: list[int] = []
+    number = [0] * len(low)
+    waiting = [0]
+    while waiting:
+        node = waiting.pop()
+        if low[node] < 0:
+            number[node] = -1 - len(regions)
+            regions.append(node)
+        else:
+            number[node] = len(cuts)
+            cuts.append(node)
+            waiting += [low[node] + 1, low[node]]
+    cut_low = np.array([number[low[cut]] for cut in cuts], dtype=np.int32)
+    cut_high = np.array([number[low[cut] + 1] for cut in cuts], dtype=np.int32)
+    return cuts, regions, cut_low, cut_high

@@ -1,22 +1,19 @@
-"""Check JSON part by part: what it must be, and where it is not.
-
-Time is linear in the file, and memory at most some thirty times its bytes: lists of numbers become
-arrays as a whole, and only what is refused is looked at item by item.
-"""
+"""Parts of a file of JSON, and how to refuse them: an error says where they are."""
 
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import chain, pairwise
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
-from shapetree.model_file._format import SPECIAL, VERSION, Json
+from shapetree.tree._shape import starts
+
+Json: TypeAlias = dict[str, Any]
 
 PREFIX = "not a shapetree model"
 # Least bytes of a file for each list and each object in it, all in all; those of a model have more.
@@ -89,136 +86,57 @@ class Part:
         """Raise an error that names this part and what is wrong with it."""
         raise NotAModel(f"{PREFIX}: {self._where() or 'the file'} {reason}")
 
-    def _members(self) -> Json:
+    def as_object(self) -> Json:
+        """The members of an object, as they are."""
         if not isinstance(self.value, dict):
             self.refuse(f"must be an object, got {short(self.value)}")
         return self.value
 
-    def _list(self, length: int | None = None) -> list[Any]:
+    def as_list(self) -> list[Any]:
+        """The items of a list, as they are."""
         if not isinstance(self.value, list):
             self.refuse(f"must be a list, got {short(self.value)}")
-        if length is not None and len(self.value) != length:
-            items = "item" if length == 1 else "items"
-            self.refuse(f"must have {length} {items}, got {len(self.value)}")
         return self.value
-
-    def optional(self, name: str) -> Part | None:
-        """A member of an object, if it has it."""
-        members = self._members()
-        return Part(members[name], self, name) if name in members else None
 
     def member(self, name: str) -> Part:
         """A member of an object."""
-        try:
-            return Part(self.value[name], self, name)
-        except (KeyError, TypeError):
-            return self.optional(name) or self.refuse(f"lacks the member {name!r}")
+        if name not in self.as_object():
+            self.refuse(f"lacks the member {name!r}")
+        return Part(self.value[name], self, name)
 
     def members(self) -> Iterator[tuple[str, Part]]:
         """All members of an object."""
-        return ((name, Part(value, self, name)) for name, value in self._members().items())
-
-    def has_only(self, *names: str) -> None:
-        """Refuse an object with other members."""
-        members = self._members()
-        if not members.keys() <= set(names):
-            strange = next(name for name in members if name not in names)
-            self.refuse(
-                f"has the member {short(strange)}, which version {VERSION} of the format does "
-                "not know"
-            )
-
-    def each(self) -> Iterator[Part]:
-        """The items of a list, one at a time: of a long list they take much memory."""
-        return (Part(value, self, i) for i, value in enumerate(self._list()))
-
-    def items(self, length: int | None = None) -> list[Part]:
-        """The items of a list."""
-        return [Part(value, self, i) for i, value in enumerate(self._list(length))]
-
-    def length(self) -> int:
-        """The number of items of a list."""
-        return len(self._list())
-
-    def has_length(self, length: int) -> int:
-        """The number of items of a list, which must be this."""
-        return len(self._list(length))
-
-    def text(self) -> str:
-        """A text."""
-        if not isinstance(self.value, str):
-            self.refuse(f"must be a text, got {short(self.value)}")
-        return self.value
-
-    def one_of(self, *choices: str) -> str:
-        """One of some texts."""
-        if self.text() not in choices:
-            words = " or ".join(json.dumps(choice) for choice in choices)
-            self.refuse(f"must be {words}, got {short(self.value)}")
-        return self.text()
-
-    def boolean(self) -> bool:
-        """True or false."""
-        if not isinstance(self.value, bool):
-            self.refuse(f"must be true or false, got {short(self.value)}")
-        return self.value
-
-    def integer(self, low: int, high: int) -> int:
-        """A whole number in a range; 2.0 is one, too."""
-        is_number = isinstance(self.value, int | float) and not isinstance(self.value, bool)
-        if not is_number or not low <= self.value <= high or self.value != int(self.value):
-            self.refuse(f"must be a whole number between {low} and {high}, got {short(self.value)}")
-        return int(self.value)
-
-    def number(self, low: float = -math.inf, is_finite: bool = True) -> float:
-        """A number; infinite or, if there is no lower limit, NaN only if that is allowed."""
-        number = math.nan
-        if isinstance(self.value, int | float) and not isinstance(self.value, bool):
-            try:
-                number = float(self.value)
-            except OverflowError:
-                self.refuse("must be a number that is not so large")
-            is_fine = math.isfinite(number) and number >= low
-        else:
-            is_fine = isinstance(self.value, str) and not is_finite and self.value in SPECIAL
-            number = SPECIAL[self.value] if is_fine else math.nan
-            is_fine = is_fine and (low == -math.inf or number >= low)
-        if not is_fine:
-            reach = "a number" if low == -math.inf else f"a number from {low:g} on"
-            self.refuse(f"must be {reach}, got {short(self.value)}")
-        return number
+        return ((name, Part(value, self, name)) for name, value in self.as_object().items())
 
     def item(self, number: int) -> Part:
         """An item of a list."""
-        return Part(self._list()[number], self, number)
+        return Part(self.as_list()[number], self, number)
+
+    def each(self) -> Iterator[Part]:
+        """The items of a list, one at a time: of a long list they take much memory."""
+        return (Part(value, self, i) for i, value in enumerate(self.as_list()))
+
+    def has_length(self, length: int) -> None:
+        """Refuse a list of another length."""
+        self.alone().have_lengths(self.alone().lengths(), length)
+
+    def alone(self) -> AlignedParts:
+        """The part, to be read as many are."""
+        return AlignedParts([self.value], lambda _: self)
 
     def together(self) -> AlignedParts:
         """The items of a list, to be read together."""
-        return AlignedParts(self._list(), self.item)
-
-    def integers(self, low: int, high: int, length: int | None = None) -> np.ndarray:
-        """A list of whole numbers in a range."""
-        self._list(length)
-        return self.together().integers(low, high)
-
-    def numbers(self, length: int | None = None, is_finite: bool = True) -> np.ndarray:
-        """A list of numbers."""
-        self._list(length)
-        return self.together().numbers(is_finite=is_finite)
-
-    def ascending(self) -> np.ndarray:
-        """A list of numbers in ascending order."""
-        return AlignedParts([self.value], lambda _: self).ascending_lists().values
+        return AlignedParts(self.as_list(), self.item)
 
 
-Limit = int | np.ndarray
+Limit: TypeAlias = int | np.ndarray
 
 
 class AlignedParts:
-    """Parts that hold the same in many places, such as a member of every node, checked together.
+    """Parts that hold the same in many places, such as a member of every node, read together.
 
-    What is right is read at once; where something is not, the parts are read one by one, and the
-    first that is wrong is refused.
+    Time is linear in the file, and memory at most some thirty times its bytes: numbers become
+    arrays as a whole, and only what is refused is looked at part by part.
 
     Parameters
     ----------
@@ -236,7 +154,7 @@ class AlignedParts:
     def __len__(self) -> int:
         return len(self.values)
 
-    def _each(self) -> Iterator[Part]:
+    def __iter__(self) -> Iterator[Part]:
         return map(self.part, range(len(self.values)))
 
     def take(self, numbers: list[int]) -> AlignedParts:
@@ -249,137 +167,93 @@ class AlignedParts:
         try:
             values = [value[name] for value in self.values]
         except (KeyError, TypeError):
-            values = [part.member(name).value for part in self._each()]
+            values = [part.member(name).value for part in self]
         return AlignedParts(values, lambda i: self.part(i).member(name))
 
     def having(self, name: str) -> list[int]:
         """Numbers of those that have a member; all must be objects."""
         return [i for i, value in enumerate(self.values) if name in value]
 
-    def have_only(self, *names: str) -> None:
-        """Refuse objects with other members, and what is no object."""
-        are_objects = set(map(type, self.values)) <= {dict}
-        if not are_objects or not set(chain.from_iterable(self.values)) <= set(names):
-            for part in self._each():
-                part.has_only(*names)
+    def are_all(self, kind: type) -> bool:
+        """Whether all are of a type."""
+        return set(map(type, self.values)) <= {kind}
 
-    def items(self, length: int | None = None) -> AlignedParts:
-        """The items of each list, one list after another; each has so many, if that is said."""
-        lengths = self._lengths(length)
-        owner = np.repeat(np.arange(len(lengths)), lengths)
-        first = np.cumsum(lengths) - lengths
+    def lengths(self) -> np.ndarray:
+        """Lengths of lists."""
+        if not self.are_all(list):
+            return np.array([len(part.as_list()) for part in self])
+        return np.fromiter(map(len, self.values), np.int64, len(self.values))
+
+    def have_lengths(self, lengths: np.ndarray, expected: Limit) -> None:
+        """Refuse a list that is not as long as expected."""
+
+        def reason(i: int) -> str:
+            length = int(np.broadcast_to(expected, len(self))[i])
+            return f"must have {length} {'item' if length == 1 else 'items'}, got {lengths[i]}"
+
+        self.refuse_where(lengths != expected, reason)
+
+    def items(self, lengths: np.ndarray | None = None) -> AlignedParts:
+        """The items of each list, one list after another; lengths may be known."""
+        start = starts(self.lengths() if lengths is None else lengths)
 
         def item(i: int) -> Part:
-            number = int(owner[i])
-            return self.part(number).item(i - int(first[number]))
+            number = int(np.searchsorted(start, i, side="right")) - 1
+            return self.part(number).item(i - int(start[number]))
 
         return AlignedParts(list(chain.from_iterable(self.values)), item)
 
-    def _lengths(self, expected: Limit | None = None) -> np.ndarray:
-        """Lengths of lists, which must be as expected."""
-        if set(map(type, self.values)) <= {list}:
-            lengths = np.fromiter(map(len, self.values), np.int64, len(self.values))
-            if expected is None or (lengths == expected).all():
-                return lengths
-        each = np.broadcast_to(-1 if expected is None else expected, len(self)).tolist()
-        return np.array(
-            [
-                part.length() if length < 0 else part.has_length(length)
-                for part, length in zip(self._each(), each, strict=True)
-            ]
-        )
+    def refuse_where(
+        self, is_wrong: Any, reason: str | Callable[[int], str], *path: str | int
+    ) -> None:
+        """Refuse the first part that is wrong, or what a path of names and numbers leads to in it.
 
-    def booleans(self) -> list[bool]:
-        """Each of them true or false."""
-        if set(map(type, self.values)) <= {bool}:
-            return self.values
-        return [part.boolean() for part in self._each()]
+        The reason may be a function of the part's number.
+        """
+        if is_wrong.any():
+            number = int(np.argmax(is_wrong))
+            part = self.part(number)
+            for step in path:
+                part = part.item(step) if isinstance(step, int) else part.member(step)
+            part.refuse(reason if isinstance(reason, str) else reason(number))
 
-    def integers(self, low: Limit, high: Limit) -> np.ndarray:
-        """Each of them a whole number in a range, which may be its own."""
-        numbers = _whole(self.values)
-        if numbers is not None and ((numbers >= low) & (numbers <= high)).all():
-            return numbers
-        limits = (np.broadcast_to(limit, len(self)).tolist() for limit in (low, high))
-        return np.array(
-            [part.integer(*its) for part, *its in zip(self._each(), *limits, strict=True)],
-            dtype=np.int64,
-        )
+    def within(self, numbers: np.ndarray, low: Limit, high: Limit) -> np.ndarray:
+        """What was read of each, if these are whole numbers in a range, which may be its own."""
 
-    def numbers(self, low: float = -math.inf, is_finite: bool = True) -> np.ndarray:
-        """Each of them a number, as in `Part.number`."""
-        numbers = _finite(self.values)
-        if numbers is not None and (numbers >= low).all():
-            return numbers
-        return np.array([part.number(low, is_finite) for part in self._each()], dtype=np.float64)
+        def reason(i: int) -> str:
+            least, most = (int(np.broadcast_to(limit, len(self))[i]) for limit in (low, high))
+            found = short(numbers[i].item())
+            return f"must be a whole number between {least} and {most}, got {found}"
 
-    def integer_lists(self, low: Limit, high: Limit, length: Limit | None = None) -> Lists:
-        """Each of them a list of whole numbers in a range, which may be its own."""
-        lengths = self._lengths(length)
-        low, high = (
-            np.repeat(limit, lengths) if isinstance(limit, np.ndarray) else limit
-            for limit in (low, high)
-        )
-        return Lists(self.items().integers(low, high), lengths)
-
-    def number_lists(self, length: Limit | None = None, is_finite: bool = True) -> Lists:
-        """Each of them a list of numbers."""
-        lengths = self._lengths(length)
-        return Lists(self.items().numbers(is_finite=is_finite), lengths)
-
-    def ascending_lists(self, length: Limit | None = None, is_strict: bool = False) -> Lists:
-        """Each of them a list of numbers in ascending order."""
-        lists = self.number_lists(length)
-        flat = lists.values
-        ascends = flat[:-1] < flat[1:] if is_strict else flat[:-1] <= flat[1:]
-        begins = lists.start[(lists.start > 0) & (lists.start < len(flat))]
-        ascends[begins - 1] = True  # another list begins
-        if not ascends.all():
-            wrong = np.searchsorted(lists.start, int(np.argmin(ascends)), side="right") - 1
-            self.part(int(wrong)).refuse("must ascend")
-        return lists
+        is_wrong = (numbers < low) | (numbers > high) | (numbers != np.floor(numbers))
+        self.refuse_where(is_wrong, reason)
+        return numbers
 
 
 class Lists:
-    """Lists of numbers, one after another in an array.
+    """Lists, one after another in what all their items were read as.
 
     Attributes
     ----------
-    values : array
+    values : array, for numbers
+    lengths : int array of shape (n_lists,)
     start : int array of shape (n_lists + 1,)
         Where each list starts, and the end.
     """
 
-    __slots__ = ("_ends", "start", "values")
+    __slots__ = ("lengths", "start", "values")
 
-    def __init__(self, values: np.ndarray, lengths: np.ndarray) -> None:
+    def __init__(self, values: Any, lengths: np.ndarray) -> None:
         self.values = values
-        self.start = np.append(0, np.cumsum(lengths))
-        self._ends = self.start.tolist()
+        self.lengths = lengths
+        self.start = starts(lengths)
 
-    def __iter__(self) -> Iterator[np.ndarray]:
-        return (self.values[start:stop] for start, stop in pairwise(self._ends))
+    def __iter__(self) -> Iterator[Any]:
+        return (self.values[start:stop] for start, stop in pairwise(self.start.tolist()))
 
     def sums(self) -> np.ndarray:
         """Sum of each list, of whole numbers."""
         return np.diff(np.append(0, np.cumsum(self.values))[self.start])
-
-
-def _whole(values: list[Any]) -> np.ndarray | None:
-    """Whole numbers as an array, if all are written as such."""
-    try:
-        return np.array(values, dtype=np.int64) if set(map(type, values)) <= {int} else None
-    except OverflowError:
-        return None
-
-
-def _finite(values: list[Any]) -> np.ndarray | None:
-    """Finite numbers as an array, if all are that."""
-    try:
-        numbers = np.array(values, np.float64) if set(map(type, values)) <= {int, float} else None
-    except OverflowError:
-        return None
-    return None if numbers is None or not np.isfinite(numbers).all() else numbers
 
 
 def short(value: Any) -> str:

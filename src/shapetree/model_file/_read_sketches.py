@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shapetree.data._table import FeatureInfo
-from shapetree.model_file._check import AlignedParts, Lists, Part
-from shapetree.model_file._format import INT32, Frame
-from shapetree.tree._shape import PairShape, ShapeFunction
+from shapetree.model_file._check import AlignedParts, Json, Lists, Part
+from shapetree.model_file._format import Frame
+from shapetree.model_file._kinds import INT32, Told
+from shapetree.tree._shape import PairShape, ShapeFunction, starts
 from shapetree.tree._sketch import (
     MAX_DENSE,
     Density,
@@ -18,16 +19,20 @@ from shapetree.tree._sketch import (
     PackedCounts,
     Scatter,
     packed,
-    starts,
 )
 
-# What tells how sure nodes are: of classes only what weights make of their rows.
-OF_WEIGHTS = ("weighed", "squared_weights")
-SURENESS = ("skewness", "median", *OF_WEIGHTS)
+
+class NodeGroup(NamedTuple):
+    """Nodes of a kind: their numbers in the tree, where they are in the file, and what they say."""
+
+    numbers: list[int]
+    parts: AlignedParts
+    told: Json
 
 
 def read_sketches(
     nodes: AlignedParts,
+    groups: Mapping[str, NodeGroup],
     n_rows: np.ndarray,
     parent: np.ndarray,
     shapes: Sequence[ShapeFunction | PairShape | None],
@@ -35,236 +40,178 @@ def read_sketches(
 ) -> tuple[NodeSketch, ...] | None:
     """Sketches of all nodes; None if they have none."""
     if not frame.has_sketches:
-        nodes.have_only("rows", "weight", "impurity", "value", "split")
         return None
-    sketches = nodes.member("sketch")
-    of_kind: dict[str, list[int]] = {"counts": [], "density": [], "scatter": []}
-    for number, shape in enumerate(shapes):
-        kind = "density" if isinstance(shape, ShapeFunction) else "scatter"
-        of_kind["counts" if shape is None else kind].append(number)
-    of_target = ("mean", "deviation") if frame.n_classes is None else ()
-    optional = SURENESS if frame.n_classes is None else OF_WEIGHTS
-    for kind, numbers in of_kind.items():
-        sketches.take(numbers).have_only(kind, *of_target, *optional)
-    sure = [_read_sureness(sketches, name, frame) for name in SURENESS]
-    targets = [sketches.member(name).numbers(is_finite=False).tolist() for name in of_target]
     counted = n_rows.astype(np.int64) * frame.steps
-    if counted.max() > INT32:
-        nodes.part(int(counted.argmax())).member("rows").refuse(
-            f"must be at most {INT32 // frame.steps} where each row has {frame.steps} steps"
-        )
-    counts = _read_counts(sketches, of_kind["counts"], counted, parent, frame)
-    densities = _read_densities(sketches, of_kind["density"], shapes, counts, counted, frame)
-    made = []
-    for number, shape in enumerate(shapes):
-        mean, deviation = (its[number] for its in targets) if targets else (None, None)
-        scatter = None
-        if isinstance(shape, PairShape):
-            scatter = _read_scatter(
-                sketches.part(number).member("scatter"), shape, int(n_rows[number]), frame
-            )
-        skewness, median, weighed, squares = (its.get(number) for its in sure)
-        made.append(
-            NodeSketch(
-                *(counts[number], mean, deviation, densities.get(number), scatter),
-                skewness=None if skewness is None else float(skewness[0]),
-                middle=None if median is None else tuple(median.tolist()),
-                weighed=weighed,
-                squared_weights=None if squares is None else float(squares[0]),
-            )
-        )
-    return tuple(made)
+    nodes.refuse_where(
+        counted > INT32,
+        f"must be at most {INT32 // frame.steps} where each row has {frame.steps} steps",
+        "rows",
+    )
+    counts = _read_counts(groups["leaf"], counted, parent, frame)
+    of_nodes: list[dict[str, Any]] = [{"counts": its} for its in counts]
+    for group in groups.values():
+        for name, its in group.told["sketch"].items():
+            if name in ("mean", "deviation", "skewness", "median", "weighed", "squared_weights"):
+                told = its if isinstance(its, Told) else Told([*range(len(group.parts))], its)
+                for i, values in told.each().items():
+                    of_nodes[group.numbers[i]][name] = values
+    for name in groups.keys() & {"ordered", "categorical"}:
+        for number, density in _read_densities(groups[name], shapes, counts, counted, frame):
+            of_nodes[number]["density"] = density
+    if "pair" in groups:
+        for number, scatter in _read_scatters(groups["pair"], shapes, n_rows, frame):
+            of_nodes[number]["scatter"] = scatter
+    return tuple(map(_make_sketch, of_nodes))
 
 
-def _read_sureness(sketches: AlignedParts, name: str, frame: Frame) -> dict[int, np.ndarray]:
-    """What some sketches have, by number of their nodes, to tell how sure they are."""
-    having = sketches.having(name)
-    parts = sketches.take(having).member(name)
-    if name in ("skewness", "squared_weights"):
-        low = -np.inf if name == "skewness" else 0.0
-        return dict(zip(having, parts.numbers(low)[:, None], strict=True))
-    length = frame.n_counts if name == "weighed" and frame.n_classes is not None else 3
-    lists = parts.number_lists(length, is_finite=False)
-    return dict(zip(having, lists, strict=True))
+def _make_sketch(told: dict[str, Any]) -> NodeSketch:
+    for name in {"mean", "deviation", "skewness", "squared_weights"} & told.keys():
+        told[name] = float(told[name])
+    middle = tuple(told.pop("median").tolist()) if "median" in told else None
+    return NodeSketch(middle=middle, **told)
 
 
 def _read_counts(
-    sketches: AlignedParts, leaves: list[int], n_rows: np.ndarray, parent: np.ndarray, frame: Frame
+    leaves: NodeGroup, n_rows: np.ndarray, parent: np.ndarray, frame: Frame
 ) -> np.ndarray:
     """Counts of all nodes: those of leaves, and for the others the sums of their children's."""
-    parts, rows = sketches.take(leaves).member("counts"), n_rows[leaves]
-    of_leaves = parts.integer_lists(0, rows, frame.n_counts)
-    is_wrong = of_leaves.sums() != rows
-    if is_wrong.any():
-        wrong = int(np.argmax(is_wrong))
-        found = of_leaves.sums()[wrong]
-        parts.part(wrong).refuse(
-            f"must add up to the node's rows, {_so_many(rows[wrong], frame)}, got {found}"
-        )
-    counts = np.zeros((len(n_rows), frame.n_counts), dtype=np.int32)
-    counts[leaves] = of_leaves.values.reshape(len(leaves), frame.n_counts)
+    told, rows = leaves.told["sketch"]["counts"], n_rows[leaves.numbers]
+    parts = leaves.parts.member("sketch").member("counts")
+    parts.items().within(told.values, 0, np.repeat(rows, told.lengths))
+    unit = "" if frame.steps == 1 else " steps"
+    parts.refuse_where(
+        told.sums() != rows,
+        lambda i: f"must add up to the node's rows, {rows[i]}{unit}, got {told.sums()[i]}",
+    )
+    counts = np.zeros((len(n_rows), frame.n_counts or 0), dtype=np.int32)
+    counts[leaves.numbers] = told.values.reshape(len(rows), -1)
     for node in range(len(counts) - 1, 0, -1):  # children before their parents
         counts[parent[node]] += counts[node]
     return counts
 
 
-def _so_many(counted: int, frame: Frame) -> str:
-    return f"{counted}" if frame.steps == 1 else f"{counted} steps"
-
-
 def _read_densities(
-    sketches: AlignedParts,
-    numbers: list[int],
+    group: NodeGroup,
     shapes: Sequence[ShapeFunction | PairShape | None],
     in_nodes: np.ndarray,
     rows_of_nodes: np.ndarray,
     frame: Frame,
-) -> dict[int, Density]:
-    """How rows lie on the features of nodes that split on one, by the numbers of these nodes."""
-    parts, n_rows = sketches.take(numbers).member("density"), rows_of_nodes[numbers]
-    is_number = frame.n_classes is None
-    splits = [shape for shape in shapes if isinstance(shape, ShapeFunction)]
-    axes, ends = _read_axes(parts, splits, frame)
-    n_cells = np.array(
-        [
-            len(split.branch_of_piece) if edges is None else len(edges) - 1
-            for split, edges in zip(splits, axes, strict=True)
-        ],
-        dtype=np.int64,
+) -> Iterator[tuple[int, Density]]:
+    """How rows lie on the features of nodes that split on one, with the numbers of these nodes."""
+    parts, told = group.parts.member("sketch").member("density"), group.told["sketch"]["density"]
+    n_rows, n_groups = rows_of_nodes[group.numbers], frame.n_groups or 0
+    splits = [shapes[number] for number in group.numbers]
+    edges: Any = told.get("edges")
+    n_cells = np.array([len(its.branch_of_piece) for its in splits if its is not None], int)
+    if edges is not None:
+        n_cells = edges.lengths - 1
+    kept, in_cells = _read_cells(parts.member("counts"), told["counts"], n_rows, n_cells, n_groups)
+    missing = np.zeros((len(parts), n_groups), dtype=np.int32)
+    lacking, of_lacking = told["missing"]
+    parts.take(lacking).member("missing").items().within(
+        of_lacking.values, 0, np.repeat(n_rows[lacking], n_groups)
     )
-    kept, in_cells = _read_cells(parts.member("counts"), n_rows, n_cells, frame)
-    missing = np.zeros((len(numbers), frame.n_groups), dtype=np.int32)
-    lacking = parts.having("missing")
-    missing[lacking] = (
-        parts.take(lacking)
-        .member("missing")
-        .integer_lists(0, n_rows[lacking], frame.n_groups)
-        .values.reshape(len(lacking), frame.n_groups)
+    missing[lacking] = of_lacking.values.reshape(-1, n_groups)
+    in_all = in_nodes[group.numbers] if frame.has_classes else n_rows[:, None]
+    reason = "must add up, with the missing, to the node's rows"
+    parts.refuse_where((in_cells + missing != in_all).any(axis=1), reason, "counts")
+    nothing: list[Any] = [None] * len(parts)
+    totals, missing_totals = nothing, nothing
+    if not frame.has_classes:
+        totals = told["totals"]
+        parts.member("totals").have_lengths(told["totals"].lengths, n_cells)
+        of_lacking = told["missing_total"].each()
+        missing_totals = [float(of_lacking.get(i, 0.0)) for i in range(len(parts))]
+    of_ends = told["ends"].each() if "ends" in told else {}
+    ends = [tuple(of_ends[i].tolist()) if i in of_ends else None for i in range(len(parts))]
+    each = zip(
+        group.numbers,
+        nothing if edges is None else edges,
+        kept,
+        totals,
+        missing,
+        missing_totals,
+        ends,
+        strict=True,
     )
-    in_all = n_rows[:, None] if is_number else in_nodes[numbers]
-    is_wrong = (in_cells + missing != in_all).any(axis=1)
-    if is_wrong.any():
-        parts.part(int(np.argmax(is_wrong))).member("counts").refuse(
-            "must add up, with the missing, to the node's rows"
-        )
-    totals: Iterable[np.ndarray | None] = repeat(None, len(numbers))
-    missing_total: list[float] | list[None] = [None] * len(numbers)
-    if is_number:
-        totals = parts.member("totals").number_lists(n_cells, is_finite=False)
-        lacking, of_lacking = parts.having("missing_total"), np.zeros(len(numbers))
-        of_lacking[lacking] = parts.take(lacking).member("missing_total").numbers(is_finite=False)
-        missing_total = of_lacking.tolist()
-    return {
-        number: Density(*its)
-        for number, *its in zip(
-            numbers, axes, kept, totals, missing, missing_total, ends, strict=True
-        )
-    }
-
-
-def _read_axes(
-    parts: AlignedParts, splits: list[ShapeFunction], frame: Frame
-) -> tuple[list[np.ndarray | None], list[tuple[float, float] | None]]:
-    """Edges of the cells of ordered features, and the ends of the rows' numbers there."""
-    of_target = ("totals", "missing_total") if frame.n_classes is None else ()
-    known = ("counts", "missing", *of_target)
-    axes: list[np.ndarray | None] = [None] * len(splits)
-    ends: list[tuple[float, float] | None] = [None] * len(splits)
-    ordered = [i for i, split in enumerate(splits) if split.upper is not None]
-    parts.take([i for i, split in enumerate(splits) if split.upper is None]).have_only(*known)
-    with_axis = parts.take(ordered)
-    with_axis.have_only(*known, "edges", "ends")
-    edges = with_axis.member("edges")
-    lists = edges.ascending_lists()  # the cell of infinite numbers has no width
-    is_short = np.diff(lists.start) < 2
-    if is_short.any():
-        edges.part(int(np.argmax(is_short))).refuse("must have at least two items")
-    for i, its_edges in zip(ordered, lists, strict=True):
-        axes[i] = its_edges
-    told = [i for i in parts.having("ends") if splits[i].upper is not None]
-    for i, its in zip(told, _read_ends(parts.take(told).member("ends")), strict=True):
-        ends[i] = its
-    return axes, ends
-
-
-def _read_ends(parts: AlignedParts) -> list[tuple[float, float]]:
-    """The least and the greatest of nodes' numbers."""
-    return [(low, high) for low, high in parts.ascending_lists(2).values.reshape(-1, 2).tolist()]
+    for number, *its in each:
+        yield number, Density(*its)
 
 
 def _read_cells(
-    parts: AlignedParts, n_rows: np.ndarray, n_cells: np.ndarray, frame: Frame
+    parts: AlignedParts, counts: Lists, n_rows: np.ndarray, n_cells: np.ndarray, n_groups: int
 ) -> tuple[list[np.ndarray | PackedCounts], np.ndarray]:
     """Rows of nodes by cell and class, and by class."""
-    n_groups, kept = frame.n_groups, dict[int, np.ndarray | PackedCounts]()
-    in_groups = np.zeros((len(parts), n_groups), dtype=np.int64)
-    is_dense = n_cells * n_groups <= MAX_DENSE
-    for i in np.flatnonzero(~is_dense).tolist():
-        kept[i], in_groups[i] = _read_packed(
-            parts.part(i), int(n_rows[i]), int(n_cells[i]), n_groups
-        )
-    dense = np.flatnonzero(is_dense).tolist()
-    groups = parts.take(dense).items(n_groups)
-    limits, lengths = (np.repeat(each[dense], n_groups) for each in (n_rows, n_cells))
-    counts = groups.integer_lists(0, limits, lengths)
-    in_groups[dense] = counts.sums().reshape(len(dense), n_groups)
-    of_nodes = Lists(counts.values.astype(np.int32), n_groups * n_cells[dense])
-    for i, flat in zip(dense, of_nodes, strict=True):
-        kept[i] = packed(np.ascontiguousarray(flat.reshape(n_groups, -1).T))
-    return [kept[i] for i in range(len(parts))], in_groups
+    groups, runs = parts.items(), counts.values
+    rows, cells = np.repeat(n_rows, n_groups), np.repeat(n_cells, n_groups)
+    is_packed = cells * n_groups > MAX_DENSE
+    groups.have_lengths(runs.lengths, np.where(is_packed, runs.lengths, cells))
+    low = np.where(is_packed, -cells, 0)
+    groups.items().within(runs.values, np.repeat(low, runs.lengths), np.repeat(rows, runs.lengths))
+    for i in np.flatnonzero(is_packed).tolist():
+        _check_runs(groups.part(i), runs.values[runs.start[i] : runs.start[i + 1]], int(cells[i]))
+    in_groups = Lists(np.maximum(runs.values, 0), runs.lengths).sums().reshape(-1, n_groups)
+    kept: list[np.ndarray | PackedCounts] = []
+    flat = Lists(runs.values.astype(np.int32), runs.lengths.reshape(-1, n_groups).sum(axis=1))
+    for i, its in enumerate(flat):
+        if is_packed[i * n_groups]:
+            lengths = runs.lengths[i * n_groups : (i + 1) * n_groups]
+            kept.append(PackedCounts(its, starts(lengths.tolist()), int(n_cells[i])))
+        else:
+            kept.append(packed(np.ascontiguousarray(its.reshape(n_groups, -1).T)))
+    return kept, in_groups
 
 
-def _read_packed(
-    part: Part, n_rows: int, n_cells: int, n_groups: int
-) -> tuple[PackedCounts, np.ndarray]:
-    """The same of one node with many cells or classes."""
-    runs = [_read_runs(group, n_rows, n_cells) for group in part.items(n_groups)]
-    in_groups = np.array([np.maximum(its, 0).sum() for its in runs])
-    start = starts([len(its) for its in runs])
-    return PackedCounts(np.concatenate(runs).astype(np.int32), start, n_cells), in_groups
-
-
-def _read_runs(part: Part, n_rows: int, n_cells: int) -> np.ndarray:
-    """Rows in each cell; runs of empty cells are written as one negative number."""
-    runs = part.integers(-n_cells, n_rows)
+def _check_runs(part: Part, runs: np.ndarray, n_cells: int) -> None:
+    """Refuse counts in which runs of empty cells are not written as one negative number each."""
     is_empty = runs < 0
     if (runs == 0).any() or (is_empty[1:] & is_empty[:-1]).any():
         part.refuse("must have one negative number for all cells side by side that have no rows")
     found = len(runs) - is_empty.sum() - runs[is_empty].sum()
     if found != n_cells:
         part.refuse(f"must stand for {n_cells} cells, got {found}")
-    return runs
 
 
-def _read_scatter(part: Part, split: PairShape, n_rows: int, frame: Frame) -> Scatter:
-    part.has_only("low", "high", "first", "second", "targets", "missing")
-    columns = [part.member(name) for name in ("first", "second")]
-    n_points = columns[0].length()
-    n_missing = part.member("missing").integer(0, n_rows)
-    if n_points > n_rows - n_missing:
-        columns[0].refuse(f"must have at most {n_rows - n_missing} items, got {n_points}")
-    points = [
-        _read_points(column, frame.features[feature], n_points)
-        for column, feature in zip(columns, (split.first, split.second), strict=True)
-    ]
-    low, high = (part.member(name).numbers(2) for name in ("low", "high"))
-    if not (low < high).all():
-        part.member("low").refuse("must be below high")
-    targets = part.member("targets")
-    return Scatter(
-        low=low,
-        high=high,
-        points=np.stack(points, axis=1),
-        targets=(
-            targets.numbers(n_points)
-            if frame.n_classes is None
-            else targets.integers(0, frame.n_classes[0] - 1, n_points).astype(np.int32)
-        ),
-        n_missing=n_missing,
+def _read_scatters(
+    group: NodeGroup,
+    shapes: Sequence[ShapeFunction | PairShape | None],
+    n_rows: np.ndarray,
+    frame: Frame,
+) -> Iterator[tuple[int, Scatter]]:
+    """How rows lie in the planes of nodes that split on a pair, with the numbers of these nodes."""
+    told, all_parts = (
+        group.told["sketch"]["scatter"],
+        group.parts.member("sketch").member("scatter"),
     )
+    names = "low", "high", "first", "second", "targets", "missing"
+    each = zip(group.numbers, all_parts, *(told[name] for name in names), strict=True)
+    for number, part, low, high, first, second, targets, missing in each:
+        shape, rows = shapes[number], int(n_rows[number])
+        assert isinstance(shape, PairShape)
+        part.alone().member("missing").within(missing[None], 0, rows)
+        if len(first) > rows - missing:
+            part.member("first").refuse(
+                f"must have at most {rows - missing} items, got {len(first)}"
+            )
+        for name in ("second", "targets"):
+            part.member(name).has_length(len(first))
+        for name, its, feature in (("first", first, shape.first), ("second", second, shape.second)):
+            _check_codes(part.member(name), its, frame.features[feature])
+        if not (low < high).all():
+            part.member("low").refuse("must be below high")
+        yield (
+            number,
+            Scatter(
+                low=low,
+                high=high,
+                points=np.stack([first, second], axis=1),
+                targets=targets.astype(np.int32) if frame.has_classes else targets,
+                n_missing=int(missing),
+            ),
+        )
 
 
-def _read_points(part: Part, info: FeatureInfo, n_points: int) -> np.ndarray:
-    if info.categories is None:
-        return part.numbers(n_points)
-    return part.integers(0, len(info.categories) - 1, n_points).astype(np.float64)
+def _check_codes(part: Part, values: np.ndarray, info: FeatureInfo) -> None:
+    """Refuse values of a feature of categories that are not their codes."""
+    if info.categories is not None:
+        part.together().within(values, 0, len(info.categories) - 1)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shapetree.plot._colours import DARK, Colour, blend
 from shapetree.plot._layout import Box, Point
+from shapetree.plot._picture import Drawing, before_drawing, root_figure
 from shapetree.plot._text_width import (
     ASCENT,
     DESCENT,
@@ -21,42 +21,37 @@ from shapetree.plot._text_width import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.text import Text
 
+POINTS_PER_INCH = 72.0
+# Greatest side of a figure: what viewers can open, and below 2**16 pixels at 600 dots per inch.
+MAX_INCHES = 100.0
+# Most that a drawing is enlarged to fill axes that were given.
+MAX_SCALE = 1.5
 # What lies on what.
 EDGES, CARDS, FILLS, LINES, DOTS, MARKS, TEXTS = range(1, 8)
-# How much of its colour something loses that is beside the point.
 MARGIN = 10.0  # around a whole drawing
+# How much of its colour something loses that is beside the point.
 FADING = 0.66
 LEAST_SIZE = 1.0  # of letters that matplotlib draws
 N_CORNERS = 14  # of a dot
 
 
-@dataclass(frozen=True)
-class _Fill:
-    points: Sequence[Point]
+class _Shape(NamedTuple):
+    """An "area" of several outlines, a "fill" of one, or a "line"."""
+
+    kind: str
+    layer: int
+    loops: Sequence[Sequence[Point]]
     colour: Colour
     edge: Colour
     width: float
 
 
-@dataclass(frozen=True)
-class _Area:
-    loops: Sequence[Sequence[Point]]
-    colour: Colour
-
-
-@dataclass(frozen=True)
-class _Line:
-    points: Sequence[Point]
-    colour: Colour
-    width: float
-
-
-@dataclass(frozen=True)
-class _Label:
+class _Label(NamedTuple):
     x: float
-    y: float
+    baseline: float
     text: str
     size: float
     colour: Colour
@@ -64,36 +59,19 @@ class _Label:
     align: str
 
 
-@dataclass
-class Painted:
-    """What matplotlib was given, with sizes that hold at a scale of 1."""
-
-    texts: list[tuple[Text, float]] = field(default_factory=list)
-    pieces: list[tuple[Any, list[float]]] = field(default_factory=list)
-
-    def rescale(self, scale: float) -> None:
-        """Fit letters and lines to a drawing of another size."""
-        for text, size in self.texts:
-            text.set_fontsize(max(size * scale, LEAST_SIZE))
-            text.set_visible(size * scale >= LEAST_SIZE)
-        for piece, widths in self.pieces:
-            piece.set_linewidth([width * scale for width in widths])
-
-
-class Canvas:
-    """Collects shapes and lines of text, in points from the top left corner.
+class Canvas(Drawing):
+    """Collects shapes and lines of text, in points from its top left corner.
 
     Attributes
     ----------
-    is_faded : bool
-        Whether what is added from now on is pale.
+    width, height : float
+        What it takes up; whoever adds to it says so.
     """
 
     def __init__(self) -> None:
-        self.is_faded = False
-        self._fills: defaultdict[int, list[_Fill]] = defaultdict(list)
-        self._areas: list[_Area] = []
-        self._lines: defaultdict[int, list[_Line]] = defaultdict(list)
+        self.width = self.height = 0.0
+        self.nodes = {}
+        self._shapes: list[_Shape] = []
         self._labels: list[_Label] = []
 
     def fill(
@@ -106,14 +84,12 @@ class Canvas:
         layer: int = FILLS,
     ) -> None:
         """Add a filled polygon, with a line around it if it has a width."""
-        colour = self._tone(colour)
-        rim = colour if edge is None else self._tone(edge)
-        self._fills[layer].append(_Fill(points, colour, rim, width))
+        self._shapes.append(_Shape("fill", layer, [points], colour, edge or colour, width))
 
     def area(self, loops: Sequence[Sequence[Point]], colour: Colour) -> None:
         """Add a filled shape of several outlines; those that go the other way round are holes."""
         if loops:
-            self._areas.append(_Area(loops, self._tone(colour)))
+            self._shapes.append(_Shape("area", FILLS, loops, colour, colour, 0.0))
 
     def rectangle(self, box: Box, colour: Colour, **kind: Any) -> None:
         """Add a filled rectangle; see `fill`."""
@@ -123,15 +99,11 @@ class Canvas:
     def rounded(self, box: Box, colour: Colour, radius: float, **kind: Any) -> None:
         """Add a filled rectangle with round corners; see `fill`."""
         radius = min(radius, box.width / 2, box.height / 2)
+        x0, x1 = box.x0 + radius, box.x1 - radius
+        y0, y1 = box.y0 + radius, box.y1 - radius
+        centres = [(x1, y1), (x0, y1), (x0, y0), (x1, y0)]
         points = []
-        for quarter, (x, y) in enumerate(
-            [
-                (box.x1 - radius, box.y1 - radius),
-                (box.x0 + radius, box.y1 - radius),
-                (box.x0 + radius, box.y0 + radius),
-                (box.x1 - radius, box.y0 + radius),
-            ]
-        ):
+        for quarter, (x, y) in enumerate(centres):
             for step in range(5):
                 angle = math.pi / 2 * (quarter + step / 4)
                 points.append((x + radius * math.cos(angle), y + radius * math.sin(angle)))
@@ -147,7 +119,7 @@ class Canvas:
         self, points: Sequence[Point], colour: Colour, width: float, layer: int = LINES
     ) -> None:
         """Add a line through some points."""
-        self._lines[layer].append(_Line(points, self._tone(colour), width))
+        self._shapes.append(_Shape("line", layer, [points], colour, colour, width))
 
     def text(
         self,
@@ -156,7 +128,7 @@ class Canvas:
         text: str,
         size: float,
         *,
-        room: float,
+        room: float = math.inf,
         colour: Colour = DARK,
         bold: bool = False,
         align: str = "left",
@@ -165,50 +137,77 @@ class Canvas:
         shown = shorten(clean(text), room, size, bold)
         if shown:
             baseline = top + ASCENT * size
-            self._labels.append(_Label(x, baseline, shown, size, self._tone(colour), bold, align))
+            self._labels.append(_Label(x, baseline, shown, size, colour, bold, align))
 
-    def paint(self, ax: Axes) -> Painted:
-        """Hand everything to matplotlib."""
-        from matplotlib.collections import LineCollection, PathCollection, PolyCollection
-        from matplotlib.path import Path
+    def place(self, other: Canvas, x: float, y: float, is_faded: bool = False) -> None:
+        """Add all that is on another canvas, whose corner comes to a point; pale if faded."""
 
-        painted = Painted()
-        if self._areas:
-            shapes = PathCollection(
-                [
-                    Path.make_compound_path(*(Path([*loop, loop[0]], closed=True) for loop in each))
-                    for each in (area.loops for area in self._areas)
-                ],
-                facecolors=[area.colour for area in self._areas],
-                zorder=FILLS,
+        def tone(colour: Colour) -> Colour:
+            return blend(colour, FADING) if is_faded else colour
+
+        for shape in other._shapes:
+            loops = [[(a + x, b + y) for a, b in loop] for loop in shape.loops]
+            colour, edge = tone(shape.colour), tone(shape.edge)
+            self._shapes.append(shape._replace(loops=loops, colour=colour, edge=edge))
+        for label in other._labels:
+            self._labels.append(
+                label._replace(
+                    x=label.x + x, baseline=label.baseline + y, colour=tone(label.colour)
+                )
             )
-            painted.pieces.append((shapes, [0.0] * len(self._areas)))
-        for layer, fills in self._fills.items():
-            polygons = PolyCollection(
-                [fill.points for fill in fills],
-                facecolors=[fill.colour for fill in fills],
-                edgecolors=[fill.edge for fill in fills],
-                zorder=layer,
-            )
-            painted.pieces.append((polygons, [fill.width for fill in fills]))
-        for layer, lines in self._lines.items():
-            strokes = LineCollection(
-                [line.points for line in lines],
-                colors=[line.colour for line in lines],
-                capstyle="butt",
-                joinstyle="round",
-                zorder=layer,
-            )
-            painted.pieces.append((strokes, [line.width for line in lines]))
-        for piece, _ in painted.pieces:
+
+    def make_axes(self, figure: Figure) -> Axes:
+        """Axes that fill a figure of the canvas's size."""
+        inches = 1 / POINTS_PER_INCH
+        inches *= min(1.0, MAX_INCHES * POINTS_PER_INCH / max(self.width, self.height))
+        figure.set_size_inches(self.width * inches, self.height * inches)
+        figure.set_facecolor("white")
+        figure.set_layout_engine("none")
+        return figure.add_axes((0.0, 0.0, 1.0, 1.0))
+
+    def draw(self, ax: Axes) -> list[Text]:
+        """Draw all that was added, made to fit the axes now and whenever they are drawn."""
+        self._set_limits(ax)
+        # The shapes of each kind and layer are one piece.
+        groups: defaultdict[tuple[int, str], list[_Shape]] = defaultdict(list)
+        for shape in self._shapes:
+            groups[shape.layer, shape.kind].append(shape)
+        pieces = []
+        for (layer, kind), shapes in sorted(groups.items()):
+            piece = _collection(kind, shapes)
+            piece.set_zorder(layer)
             piece.set_in_layout(False)
             ax.add_collection(piece, autolim=False)
+            pieces.append((piece, [shape.width for shape in shapes]))
         warn_of_lacking(label.text for label in self._labels)
-        painted.texts = [(_add_text(ax, label), label.size) for label in self._labels]
-        return painted
+        texts = [_add_text(ax, label) for label in self._labels]
+        sizes = [label.size for label in self._labels]
 
-    def _tone(self, colour: Colour) -> Colour:
-        return blend(colour, FADING) if self.is_faded else colour
+        def rescale(renderer: Any = None) -> None:
+            ax.apply_aspect()
+            (left, _), (right, _) = ax.transData.transform([(0, 0), (1, 0)])
+            scale = abs(right - left) * POINTS_PER_INCH / root_figure(ax).dpi
+            for text, size in zip(texts, sizes, strict=True):
+                text.set_fontsize(max(size * scale, LEAST_SIZE))
+                text.set_visible(size * scale >= LEAST_SIZE)
+            for piece, widths in pieces:
+                piece.set_linewidth([width * scale for width in widths])
+
+        before_drawing(ax, rescale)
+        rescale()
+        return texts
+
+    def _set_limits(self, ax: Axes) -> None:
+        room = ax.get_window_extent()
+        dpi = root_figure(ax).dpi
+        x = max(0.0, room.width / dpi * POINTS_PER_INCH / MAX_SCALE - self.width) / 2
+        y = max(0.0, room.height / dpi * POINTS_PER_INCH / MAX_SCALE - self.height) / 2
+        # Only what is too large for the drawing both ways is left empty.
+        if not (x > 0 and y > 0):
+            x = y = 0.0
+        ax.set(xlim=(-x, self.width + x), ylim=(self.height + y, -y), autoscale_on=False)
+        ax.set_aspect("equal", adjustable="box")
+        ax.set_axis_off()
 
 
 def line_height(size: float) -> float:
@@ -216,10 +215,25 @@ def line_height(size: float) -> float:
     return (ASCENT + DESCENT) * size
 
 
+def _collection(kind: str, shapes: Sequence[_Shape]) -> Any:
+    from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+    from matplotlib.path import Path
+
+    colours = [shape.colour for shape in shapes]
+    if kind == "area":
+        loops = [[Path([*loop, loop[0]], closed=True) for loop in area.loops] for area in shapes]
+        return PathCollection([Path.make_compound_path(*its) for its in loops], facecolors=colours)
+    outlines = [shape.loops[0] for shape in shapes]
+    if kind == "fill":
+        edges = [shape.edge for shape in shapes]
+        return PolyCollection(outlines, facecolors=colours, edgecolors=edges)
+    return LineCollection(outlines, colors=colours, capstyle="butt", joinstyle="round")
+
+
 def _add_text(ax: Axes, label: _Label) -> Text:
     text = ax.text(
         label.x,
-        label.y,
+        label.baseline,
         label.text,
         color=label.colour,
         family=families_for(label.text),

@@ -51,18 +51,10 @@ class Gaps:
 
 @dataclass(frozen=True)
 class Placement:
-    """A tree's boxes by node, its edges by child, and the size of it all.
-
-    Attributes
-    ----------
-    boxes : dict of Box
-    edges : dict of lists of four points
-        Where an edge starts, bends, bends back and ends; see `curve`.
-    width, height : float
-    """
+    """A tree's boxes by node, its edges by child, and the size of it all."""
 
     boxes: dict[int, Box]
-    edges: dict[int, list[Point]]
+    edges: dict[int, list[Point]]  # where an edge starts, bends and ends; see `curve`
     width: float
     height: float
 
@@ -76,15 +68,7 @@ def place_tree(
 ) -> Placement:
     """Place boxes of given widths and heights, level by level, as closely as the gaps allow.
 
-    Parameters
-    ----------
-    root : int
-    children : mapping of sequences
-        Children of every node that has some.
-    sizes : mapping of (width, height)
-    downwards : bool
-        Whether levels follow each other downwards; otherwise to the right.
-    gaps : Gaps
+    Levels follow each other downwards or to the right.
     """
     # Positions "across" lie within a level, positions "along" lead from level to level.
     order, level = _by_level(root, children)
@@ -186,21 +170,9 @@ def _centres(
 def spread(
     wanted: Sequence[float], widths: Sequence[float], low: float, high: float, gap: float
 ) -> list[float] | None:
-    """Centres of labels, nearest to the wanted ones, so that they do not touch.
+    """Centres of labels, nearest to the wanted ones, which ascend, so that they do not touch.
 
-    Parameters
-    ----------
-    wanted : sequence of floats
-        Ascending.
-    widths : sequence of floats
-    low, high : float
-        Bounds that no label may leave.
-    gap : float
-        Least space between two labels.
-
-    Returns
-    -------
-    list of floats, or None if there is too little room
+    None if there is too little room between the bounds, which no label may leave.
     """
     if sum(widths) + gap * (len(widths) - 1) > high - low:
         return None

@@ -12,16 +12,15 @@ import numpy as np
 
 from shapetree.drawing._palette import branch_colour
 from shapetree.drawing._ticks import round_powers
-from shapetree.plot._checks import check_title
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
-from shapetree.plot._layout import Box
-from shapetree.plot._picture import Drawing, Picture, before_drawing, check_axes, import_matplotlib
+from shapetree.plot._picture import Drawing, Picture, before_drawing, check_picture
 from shapetree.plot._text_width import width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
 
 # In points: what a point of the chart takes, between two places tried, and from where on a line
 # leads to a label.
@@ -86,9 +85,7 @@ def plot_path(
     >>> picture.ax.get_xlabel()
     'leaves'
     """
-    import_matplotlib()
-    check_axes(ax)
-    check_title(title)
+    check_picture(ax, title)
     if size not in SIZES:
         raise ValueError(f"size must be 'leaves' or 'parts', got {size!r}")
     missing = [name for name in COLUMNS if name not in path]
@@ -104,10 +101,7 @@ class Chart(Drawing):
     def __init__(
         self, path: dict[str, np.ndarray], score: str, unit: str, title: str | None
     ) -> None:
-        self._path = path
-        self._score = score
-        self._unit = unit
-        self._title = title
+        self._path, self._score, self._unit, self._title = path, score, unit, title
         self.nodes = {}
 
     def make_axes(self, figure: Figure) -> Axes:
@@ -209,19 +203,16 @@ def _place(
 ) -> None:
     """Move each label to the nearest free place, the first ones first; hide those without one."""
     from matplotlib.text import Text
+    from matplotlib.transforms import Bbox
 
     point = renderer.points_to_pixels(1.0)
-    room = _inflated(ax.get_window_extent(renderer), -point)
-    radius, places = RADIUS * point, ax.transData.transform(points).tolist()
-    taken = [Box(x - radius, y - radius, x + radius, y + radius) for x, y in places]
-    lows, highs = (
-        ax.transData.transform(points + [(0.0, sign * error) for error in errors]).tolist()
-        for sign in (-1, 1)
-    )
-    bars = [
-        Box(x - point, low, x + point, high)
-        for (x, low), (_, high) in zip(lows, highs, strict=True)
-    ]
+    room = ax.get_window_extent(renderer).padded(-point)
+    radius, places = RADIUS * point, ax.transData.transform(points)
+    taken = [Bbox([place - radius, place + radius]) for place in places]
+    reach = np.stack([np.zeros_like(errors), errors], axis=1)
+    lows, highs = (ax.transData.transform(points + sign * reach) for sign in (-1, 1))
+    side = np.array([point, 0.0])
+    bars = [Bbox([low - side, high + side]) for low, high in zip(lows, highs, strict=True)]
     taken += _place_legend(ax, taken, bars, renderer)
     for text in texts:
         extent = Text.get_window_extent(text, renderer)  # without the line that leads to it
@@ -237,58 +228,47 @@ def _place(
         offset = ((box.x0 - x) / point + 1, (box.y0 - y) / point + 0.5)
         if offset != text.xyann:
             text.xyann = offset
-        text.arrow_patch.set_visible(_distance((x, y), box) > FAR * point)
+        across = max(box.x0 - x, x - box.x1, 0.0)
+        up = max(box.y0 - y, y - box.y1, 0.0)
+        text.arrow_patch.set_visible(math.hypot(across, up) > FAR * point)
 
 
-def _place_legend(ax: Axes, points: Sequence[Box], bars: Sequence[Box], renderer: Any) -> list[Box]:
+def _place_legend(ax: Axes, points: list[Bbox], bars: list[Bbox], renderer: Any) -> list[Bbox]:
     """Move the legend to where it hides least; hide it rather than points. Returns its place."""
     legend: Any = ax.get_legend()
     best, least, place = CORNERS[0], math.inf, None
     for corner in CORNERS:
         legend.set_loc(corner)
-        box = _inflated(legend.get_window_extent(renderer), 0.0)
-        n_hidden = sum(_touch(box, bar) for bar in bars)
-        if n_hidden < least and not any(_touch(box, point) for point in points):
+        box = legend.get_window_extent(renderer).frozen()
+        n_hidden = box.count_overlaps(bars)
+        if n_hidden < least and not box.count_overlaps(points):
             best, least, place = corner, n_hidden, box
     legend.set_loc(best)
     legend.set_visible(place is not None)
     return [] if place is None else [place]
 
 
-def _inflated(extent: Any, by: float) -> Box:
-    return Box(extent.x0 - by, extent.y0 - by, extent.x1 + by, extent.y1 + by)
-
-
 def _free_box(
     at: tuple[float, float],
     size: tuple[float, float],
-    room: Box,
-    taken: Sequence[Box],
+    room: Bbox,
+    taken: Sequence[Bbox],
     point: float,
     farthest: float = math.inf,
-) -> Box | None:
+) -> Bbox | None:
     """The first of the boxes around a point, near ones first, that has a place to itself."""
+    from matplotlib.transforms import Bbox
+
     wide, high = size
-    most = min(math.hypot(room.x1 - room.x0, room.y1 - room.y0), farthest * point)
+    most = min(math.hypot(room.width, room.height), farthest * point)
     for step in range(math.ceil(most / (STEP * point))):
         distance = (RADIUS + 1 + step * STEP) * point
         for across, up in DIRECTIONS:
-            x = at[0] + across * (distance + wide / 2)
-            y = at[1] + up * (distance + high / 2)
-            box = Box(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)
+            x = at[0] + across * (distance + wide / 2) - wide / 2
+            y = at[1] + up * (distance + high / 2) - high / 2
+            box = Bbox.from_bounds(x, y, wide, high)
             is_inside = room.x0 <= box.x0 and box.x1 <= room.x1
             is_inside = is_inside and room.y0 <= box.y0 and box.y1 <= room.y1
-            if is_inside and not any(_touch(box, other) for other in taken):
+            if is_inside and not box.count_overlaps(taken):
                 return box
     return None
-
-
-def _distance(at: tuple[float, float], box: Box) -> float:
-    """How far a box is from a point."""
-    across = max(box.x0 - at[0], at[0] - box.x1, 0.0)
-    up = max(box.y0 - at[1], at[1] - box.y1, 0.0)
-    return math.hypot(across, up)
-
-
-def _touch(one: Box, other: Box) -> bool:
-    return one.x0 < other.x1 and other.x0 < one.x1 and one.y0 < other.y1 and other.y0 < one.y1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -10,27 +11,53 @@ import numpy as np
 
 from shapetree.data._missing import is_missing
 from shapetree.data._moments import DATES, seconds_of
-from shapetree.data._table import encode_table
-from shapetree.plot._scene import MarkedRow
+from shapetree.data._table import FeatureInfo, encode_table
+from shapetree.drawing._ticks import number
+from shapetree.plot._text_width import clean
+from shapetree.tree._digits import exact
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._view import TreeView
+from shapetree.tree._words import category_name
+
+# Characters of a date and its time in minutes, which is as much as there is room for.
+MINUTES = len("2024-12-31 23:59")
+
+
+@dataclass(frozen=True)
+class MarkedRow:
+    """A row that a picture marks: the nodes it passes, and its values by feature name."""
+
+    nodes: frozenset[int]
+    values: dict[str, Any]
+
+    def words(self, feature: FeatureInfo) -> str:
+        """Its value of a feature."""
+        value = self.values[feature.name]
+        if is_missing(value):
+            return "missing"
+        if feature.is_date:
+            return exact(value, feature.date)[:MINUTES]
+        if feature.is_categorical:
+            return clean(category_name(value))
+        return number(float(value), 4)
+
+    def lacks(self, feature: FeatureInfo) -> bool:
+        """Whether it has no value of a feature that the tree knows."""
+        value = self.values[feature.name]
+        is_unknown = feature.categories is not None and value not in feature.categories
+        return is_unknown or is_missing(value)
 
 
 def read_row(fitted: FittedTree, view: TreeView, row: Any, node: int) -> MarkedRow | None:
     """Find a row's values and the nodes it passes; `node` must be one of them.
 
-    Parameters
-    ----------
-    fitted : FittedTree
-    view : TreeView
-        Of the same tree, whose names may be others.
-    row : one-dimensional array-like, table of one row, mapping, Series or None
-    node : int
+    The row is an array-like, a table of one row, a mapping or a Series. The view is one of the same
+    tree, whose names may be others.
     """
     if row is None:
         return None
-    values = _values(row, fitted.feature_names, fitted.names.features or ())
+    values = _values(row, fitted)
     cells = np.empty((1, len(values)), dtype=object)
     cells[0] = values
     table = encode_table(cells, fitted.features, fitted.tree.used_features)
@@ -47,32 +74,35 @@ def read_row(fitted: FittedTree, view: TreeView, row: Any, node: int) -> MarkedR
     return MarkedRow(frozenset(path), dict(zip(shown, marked, strict=True)))
 
 
-def _values(row: Any, names: Sequence[str], shown: Sequence[str]) -> list[Any]:
+def _values(row: Any, fitted: FittedTree) -> list[Any]:
     """The row's values in the order of the features, by the names in training or those shown."""
-    if isinstance(row, Mapping):
-        return _by_name({str(key): value for key, value in row.items()}, names, shown)
+    names, shown = set(fitted.feature_names), set(fitted.names.features or ())
     native = nw.from_native(row, pass_through=True, allow_series=True)
+    if isinstance(row, Mapping):
+        return _by_name(list(row), list(row.values()), fitted)
     if isinstance(native, nw.DataFrame):
         if native.shape[0] != 1:
             raise ValueError(f"row must be one row, got a table of {native.shape[0]} rows")
-        cells = dict(zip(map(str, native.columns), native.row(0), strict=True))
-        return _by_name(cells, names, shown)
+        return _by_name(native.columns, native.row(0), fitted)
     if isinstance(native, nw.Series):
         values = native.to_list()
-        labels = [str(label) for label in getattr(row, "index", [])]
-        if set(labels) in (set(names), set(shown)):
-            return _by_name(dict(zip(labels, values, strict=True)), names, shown)
+        labels = list(getattr(row, "index", []))
+        if set(map(str, labels)) in (names, shown):
+            return _by_name(labels, values, fitted)
     else:
         values = _from_array(row)
-    if len(values) != len(names):
+    if len(values) != len(fitted.feature_names):
         raise ValueError(
-            f"row has {len(values)} values, but the tree was fitted on {len(names)} features; "
-            "give one value for each"
+            f"row has {len(values)} values, but the tree was fitted on "
+            f"{len(fitted.feature_names)} features; give one value for each"
         )
     return values
 
 
-def _by_name(values: dict[str, Any], names: Sequence[str], shown: Sequence[str]) -> list[Any]:
+def _by_name(labels: Any, cells: Any, fitted: FittedTree) -> list[Any]:
+    values = dict(zip(map(str, labels), cells, strict=True))
+    names: Sequence[str] = fitted.feature_names
+    shown = fitted.names.features or ()
     if values.keys() != set(names) and values.keys() == set(shown):
         names = shown
     lacking = [name for name in names if name not in values]

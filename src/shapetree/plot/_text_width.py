@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any
@@ -153,28 +153,19 @@ def _codes_in(path: str) -> frozenset[int]:
 @lru_cache(maxsize=8192)
 def _advance(character: str, bold: bool, fonts: tuple[str, ...]) -> float:
     """How far a character of size 1 moves the next."""
-    other = _other_font(character, fonts)
-    measure = _measurer(bold, (*_wanted_families(), *([other] if other else [])), fonts)
-    return max(measure(f"x{character}x") - measure("xx"), 0.0)
-
-
-@lru_cache(maxsize=64)
-def _measurer(
-    bold: bool, families: tuple[str, ...], fonts: tuple[str, ...]
-) -> Callable[[str], float]:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    weight = "bold" if bold else "normal"
-    font = FontProperties(family=list(families), size=100, weight=weight)
-
-    def measure(text: str) -> float:
-        with warnings.catch_warnings():
-            # Characters that no font has are warned of once, for the whole text.
-            warnings.simplefilter("ignore")
-            return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
-
-    return lambda text: measure(text) / 100
+    families = families_for(character)
+    font = FontProperties(family=families, size=100, weight="bold" if bold else "normal")
+    with warnings.catch_warnings():
+        # Characters that no font has are warned of once, for the whole text.
+        warnings.simplefilter("ignore")
+        wide, without = (
+            text_to_path.get_text_width_height_descent(text, font, ismath=False)[0]
+            for text in (f"x{character}x", "xx")
+        )
+    return max((wide - without) / 100, 0.0)
 
 
 def _fonts() -> tuple[str, ...]:

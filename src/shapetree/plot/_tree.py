@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from shapetree.data._names import node_number
-from shapetree.drawing._plane_map import check_swap
-from shapetree.drawing._scales import check_scale
 from shapetree.plot._canvas import EDGES, MARGIN, Canvas
-from shapetree.plot._cards import card_for
-from shapetree.plot._checks import (
-    check_depth,
-    check_direction,
-    check_title,
-    view_to_draw,
-)
-from shapetree.plot._colours import palette_for
-from shapetree.plot._layout import Gaps, Placement, curve, place_tree
-from shapetree.plot._leaves import draw_leaf, leaf_shape
-from shapetree.plot._legend import Header
-from shapetree.plot._picture import CanvasDrawing, Picture
-from shapetree.plot._row import read_row
-from shapetree.plot._scene import SMALL, Scene, most_branches
+from shapetree.plot._layout import Gaps, curve, place_tree
+from shapetree.plot._leaves import leaf_cards
+from shapetree.plot._legend import header, header_width
+from shapetree.plot._node import card_for
+from shapetree.plot._picture import Picture
+from shapetree.plot._scene import SMALL, Scene, scene_of
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
-from shapetree.tree._view import NodeView, TreeView
 
 # Leaves up to which a tree is drawn downwards by default.
 MANY_LEAVES = 10
@@ -103,94 +90,56 @@ def plot_tree(
     >>> sorted(picture.nodes)
     [0, 1, 2, 3]
     """
-    fitted = fitted_tree(estimator)
-    view = view_to_draw(fitted, rows_for_tree(estimator, X), y, ax)
-    root = node_number(node, len(view.nodes))
-    check_depth(max_depth)
-    check_direction(direction)
-    check_title(title)
-    check_scale(scale)
-    check_swap(swap)
-    children = _shown_children(view, root, max_depth)
-    shown = [root, *(child for below in children.values() for child in below)]
-    palette = palette_for(
-        view, branch_colors, class_colors, cmap, most_branches(view.nodes[i] for i in shown)
+    if direction not in (None, "down", "right"):
+        raise ValueError(f"direction must be 'down', 'right' or None, got {direction!r}")
+    scene = scene_of(
+        fitted_tree(estimator),
+        rows_for_tree(estimator, X),
+        y,
+        SMALL,
+        ax=ax,
+        node=node,
+        max_depth=max_depth,
+        row=rows_for_tree(estimator, row),
+        branch_colors=branch_colors,
+        class_colors=class_colors,
+        cmap=cmap,
+        title=title,
+        scale=scale,
+        swap=swap,
     )
-    marked = read_row(fitted, view, rows_for_tree(estimator, row), root)
-    scene = Scene(view, palette, SMALL, marked, scale, swap)
-    n_leaves = len(shown) - len(children)
-    downwards = n_leaves <= MANY_LEAVES if direction is None else direction == "down"
-    return _draw(scene, root, children, downwards, title, ax)
+    return Picture(_drawing(scene, direction, title), ax)
 
 
-def _shown_children(view: TreeView, root: int, max_depth: int | None) -> dict[int, tuple[int, ...]]:
-    """Children of every node that is drawn with its children."""
-    deepest = math.inf if max_depth is None else view.nodes[root].depth + max_depth
-    children: dict[int, tuple[int, ...]] = {}
-    pending = [view.nodes[root]]
-    for node in pending:
-        if node.children and node.depth < deepest:
-            children[node.number] = node.children
-            pending.extend(view.nodes[child] for child in node.children)
-    return children
-
-
-def _draw(
-    scene: Scene,
-    root: int,
-    children: dict[int, tuple[int, ...]],
-    downwards: bool,
-    title: str | None,
-    ax: Any,
-) -> Picture:
-    nodes = scene.view.nodes
-    cards = {number: card_for(scene, nodes[number]) for number in children}
-    ends = [
-        nodes[child]
-        for child in [root, *(child for below in children.values() for child in below)]
-        if child not in cards
-    ]
-    shape = leaf_shape(scene, ends, is_line=not downwards)
+def _drawing(scene: Scene, direction: str | None, title: str | None) -> Canvas:
+    nodes, children, root = scene.view.nodes, scene.children, scene.root
+    shown = [root.number, *(child for below in children.values() for child in below)]
+    ends = [nodes[number] for number in shown if number not in children]
+    downwards = len(ends) <= MANY_LEAVES if direction is None else direction == "down"
+    cards: dict[int, Canvas] = {number: card_for(scene, nodes[number]) for number in children}
+    cards |= leaf_cards(scene, ends, are_lines=not downwards)
     sizes = {number: (card.width, card.height) for number, card in cards.items()}
-    sizes |= {leaf.number: (shape.width, shape.height) for leaf in ends}
-    placed = place_tree(root, children, sizes, downwards, DOWN if downwards else RIGHT)
-    inner = max(placed.width, Header.least_width(scene))
-    header = Header(scene, title, inner)
-    left = MARGIN + (inner - placed.width) / 2
-    top = MARGIN + header.height
+    placed = place_tree(root.number, children, sizes, downwards, DOWN if downwards else RIGHT)
+    inner = max(placed.width, header_width(scene))
+    above = header(scene, title, inner)
+    left, top = MARGIN + (inner - placed.width) / 2, MARGIN + above.height
     canvas = Canvas()
-    header.draw(canvas, MARGIN, MARGIN)
-    boxes = {number: box.moved(left, top) for number, box in placed.boxes.items()}
-    _draw_edges(canvas, scene, nodes[root], children, placed, downwards, (left, top))
-    for number, card in cards.items():
-        canvas.is_faded = scene.is_off_path(nodes[number])
-        card.draw(canvas, boxes[number])
-    for leaf in ends:
-        canvas.is_faded = scene.is_off_path(leaf)
-        draw_leaf(canvas, scene, leaf, shape, boxes[leaf.number], bool(leaf.children))
-    width, height = inner + 2 * MARGIN, top + placed.height + MARGIN
-    return Picture(CanvasDrawing(canvas, boxes, width, height), ax)
-
-
-def _draw_edges(
-    canvas: Canvas,
-    scene: Scene,
-    root: NodeView,
-    children: dict[int, tuple[int, ...]],
-    placed: Placement,
-    downwards: bool,
-    shift: tuple[float, float],
-) -> None:
-    x, y = shift
+    canvas.place(above, MARGIN, MARGIN)
     for below in children.values():
         for branch, child in enumerate(below):
-            node = scene.view.nodes[child]
-            canvas.is_faded = scene.is_off_path(node)
-            share = node.n_rows / max(root.n_rows, 1)
-            points = [(a + x, b + y) for a, b in curve(placed.edges[child], downwards)]
-            canvas.line(
-                points,
+            share = nodes[child].n_rows / max(root.n_rows, 1)
+            edge = Canvas()
+            edge.line(
+                curve(placed.edges[child], downwards),
                 scene.palette.branches[branch],
                 THINNEST + (THICKEST - THINNEST) * share,
                 layer=EDGES,
             )
+            canvas.place(edge, left, top, scene.is_off_path(nodes[child]))
+    canvas.nodes = {number: box.moved(left, top) for number, box in placed.boxes.items()}
+    for number, card in cards.items():
+        box = canvas.nodes[number]
+        canvas.place(card, box.x0, box.y0, scene.is_off_path(nodes[number]))
+    canvas.width = inner + 2 * MARGIN
+    canvas.height = top + placed.height + MARGIN
+    return canvas

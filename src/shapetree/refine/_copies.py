@@ -13,7 +13,8 @@ import numpy as np
 from shapetree._core.criterion import Criterion
 from shapetree._core.inner_tree import cut_into_pieces
 from shapetree._core.reduced import fill_gaps
-from shapetree._core.search import NO_BRANCH_MARK, BinSplit
+from shapetree._core.search import NO_BRANCH_MARK
+from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import InnerTreeOptions
 
 
@@ -31,83 +32,58 @@ class CopiesOptions:
     criterion: str
 
 
-@dataclass(frozen=True)
-class CareBins:
-    """A feature's bins with rows of a node that care, ascending; the missing one is the last.
+def split_by_copies(
+    feature: FeatureBins,
+    bins: np.ndarray,
+    losses: np.ndarray,
+    copies: np.ndarray,
+    options: CopiesOptions,
+) -> tuple[np.ndarray, list[float], list[int]] | None:
+    """Fit an inner tree to the copies of rows that care; None if none of them has the feature.
 
-    Attributes
+    Parameters
     ----------
-    feature, n_bins : int
-        The feature, and its bins apart from the missing one.
-    is_categorical : bool
     bins : int array of shape (n,)
+        Bins with rows that care, ascending; the missing one is the last.
     losses : array of shape (n, n_branches - 1)
         What their rows lose in branch 1, 2, .. beyond branch 0.
     copies : array of shape (n, n_branches + 1)
         Weight of the copies of each branch, and their number.
-    """
 
-    feature: int
-    n_bins: int
-    is_categorical: bool
-    bins: np.ndarray
-    losses: np.ndarray
-    copies: np.ndarray
-
-
-@dataclass(frozen=True)
-class StepFound:
-    """A split on one feature.
-
-    Attributes
-    ----------
-    split : BinSplit
+    Returns
+    -------
+    branch_of_bin : uint8 array of shape (n_bins + 1,)
     losses : list of float
         What the rows of each branch lose beyond branch 0.
     counts : list of int
         Bins of each branch.
     """
-
-    split: BinSplit
-    losses: list[float]
-    counts: list[int]
-
-
-def split_by_copies(care: CareBins, options: CopiesOptions) -> StepFound | None:
-    """Fit an inner tree to the copies; None if no row that cares has the feature."""
-    n_branches = care.losses.shape[1] + 1
-    n_known = int(np.searchsorted(care.bins, care.n_bins))
+    n_branches = losses.shape[1] + 1
+    n_known = int(np.searchsorted(bins, feature.n_bins))
     if n_known == 0:
         return None
-    piece = np.append(_pieces(care, n_known, n_branches, options), n_known)[: len(care.bins)]
+    weights = copies[:n_known, :n_branches]
+    counts = np.minimum(copies[:n_known, n_branches], np.iinfo(np.int32).max).astype(np.int32)
+    piece, inner = np.arange(n_known), options.inner
+    if feature.is_categorical:
+        piece[counts < inner.min_rows] = n_known - 1  # rare categories are one
+    else:
+        stops = cut_into_pieces(
+            Criterion(options.criterion, [n_branches]), weights, counts, method=inner.kind,
+            max_leaves=inner.max_leaves, min_rows=inner.min_rows, max_depth=inner.max_depth,
+        )  # fmt: skip
+        piece = np.searchsorted(stops, piece, side="right")
+    piece = np.append(piece, n_known)[: len(bins)]
     lost = np.zeros((n_known + 1, n_branches))
-    np.add.at(lost[:, 1:], piece, care.losses)
+    np.add.at(lost[:, 1:], piece, losses)
     branches = lost.argmin(axis=1)[piece].astype(np.uint8)
-    branch_of_bin = np.full(care.n_bins + 1, NO_BRANCH_MARK, dtype=np.uint8)
-    branch_of_bin[care.bins] = branches
-    fill_gaps(branch_of_bin, care.is_categorical)
-    own = np.column_stack([np.zeros(len(branches)), care.losses])[
-        np.arange(len(branches)), branches
-    ]
-    return StepFound(
-        BinSplit(care.feature, n_branches, branch_of_bin),
+    branch_of_bin = np.full(feature.n_bins + 1, NO_BRANCH_MARK, dtype=np.uint8)
+    branch_of_bin[bins] = branches
+    fill_gaps(branch_of_bin, feature.is_categorical)
+    by_branch = np.column_stack([np.zeros(len(branches)), losses])
+    own = by_branch[np.arange(len(branches)), branches]
+    return (
+        branch_of_bin,
         np.bincount(branches, own, minlength=n_branches).tolist(),
         np.bincount(branches, minlength=n_branches).tolist(),
     )
-
-
-def _pieces(care: CareBins, n_known: int, n_branches: int, options: CopiesOptions) -> np.ndarray:
-    """The piece of each bin without missing values; rare categories are one."""
-    weights = care.copies[:n_known, :n_branches]
-    counts = np.minimum(care.copies[:n_known, n_branches], np.iinfo(np.int32).max)
-    if care.is_categorical:
-        piece = np.arange(n_known)
-        piece[counts < options.inner.min_rows] = n_known - 1
-        return piece
-    inner = options.inner
-    stops = cut_into_pieces(
-        Criterion(options.criterion, [n_branches]), weights, counts.astype(np.int32),
-        method=inner.kind, max_leaves=inner.max_leaves, min_rows=inner.min_rows,
-        max_depth=inner.max_depth,
-    )  # fmt: skip
-    return np.searchsorted(stops, np.arange(n_known), side="right")

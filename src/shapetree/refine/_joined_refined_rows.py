@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shapetree._core.histogram import join_cells
-from shapetree._core.losses import LeafLosses
+from shapetree._core.routing import LeafLosses
 from shapetree.data._map_join import (
     Inquiry,
     Join,
@@ -213,11 +213,10 @@ def _is_same(one: Level, other: Level) -> bool:
 
 
 class JoinedRefinedRows:
-    """Rows of several holders, of a tree under refinement; see `RefinedRows`.
+    """Rows of several holders, of a tree under refinement; see `LocalRefinedRows`.
 
     Parameters
     ----------
-    rows : JoinedRows
     losses : LeafLosses
         Not needed: every part has its own.
     n_nodes, max_branches : int

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from shapetree._core.losses import LeafLosses
+from shapetree._core.routing import LeafLosses
 from shapetree.data._map_join import Inquiry, Question, add
 from shapetree.data._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
 from shapetree.refine._refined_rows import LocalRefinedRows, RefinedRows
@@ -83,7 +83,7 @@ class ClassLoss(TreeLoss):
         counts = rows.leaf_sums(leaves)
         blocks = zip(self._starts[:-1], self._starts[1:], strict=True)
         table = np.hstack([self._losses(counts[:, a:b], slice(a, b)) for a, b in blocks])
-        # On a grid, so that sums do not depend on the order of rows, see `_core.losses`.
+        # On a grid, so that sums do not depend on the order of rows, see `_core.routing`.
         return (table + self._anchor) - self._anchor
 
     @abstractmethod
@@ -193,11 +193,6 @@ class NumberLoss(TreeLoss):
 
 class LeafTable:
     """What the leaves of a tree under refinement predict, and what their rows lose there.
-
-    Parameters
-    ----------
-    rows : RefinedRows
-    loss : TreeLoss
 
     Attributes
     ----------

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
-from shapetree._core.pieces import number_cuts
 from shapetree.data._map_join import Inquiry
 from shapetree.data._sums import exact_unit
 from shapetree.data._targets import ClassGoal
 from shapetree.grow._candidates import CandidateOptions
 from shapetree.grow._pair_options import PairList
 from shapetree.grow._pairs import PairFrame, PairSearch
-from shapetree.grow._splits import PairSplit
+from shapetree.grow._splits import PairSplit, number_cuts
 from shapetree.refine._copies import CopiesOptions
 from shapetree.refine._refined_rows import RATIOS_PER_OCTAVE, CareSet
 from shapetree.tree._shape import PairShape
+
+# A split on a pair, and what the rows of each branch lose beyond branch 0.
+AssignedPair: TypeAlias = tuple[PairSplit, list[float]]
 
 # Bins by whose sums a care set is known again.
 MAX_BINS_SEEN = 1024
@@ -59,8 +62,6 @@ class PairRefitter:
 
     Parameters
     ----------
-    frame : PairFrame
-    options : CandidateOptions
     copies : CopiesOptions, optional
         How the paper's step is made.
     """
@@ -103,7 +104,6 @@ class PairRefitter:
         ----------
         number : int
             Of the node.
-        care : CareSet
         price : float
             Loss that a penalty of 1 is worth.
         region_price : float
@@ -167,21 +167,6 @@ def most_in_wrong_branches(losses_by_ratio: np.ndarray, slack: float) -> float:
     return bought
 
 
-@dataclass(frozen=True)
-class AssignedPair:
-    """A split on a pair whose regions go where a care set loses least.
-
-    Attributes
-    ----------
-    split : PairSplit
-    losses : list of float
-        What the rows of each branch lose beyond branch 0.
-    """
-
-    split: PairSplit
-    losses: list[float]
-
-
 def assigned(
     losses: np.ndarray, shape: PairShape, region_price: float, max_regions: int
 ) -> AssignedPair | None:
@@ -194,9 +179,6 @@ def assigned(
     ----------
     losses : array
         See `CareSet.region_losses`.
-    shape : PairShape
-    region_price : float
-    max_regions : int
     """
     costs = losses.tolist()
     low, high = shape.cut_low.tolist(), shape.cut_high.tolist()
@@ -258,8 +240,8 @@ def _keep_cuts(
         cut_at += targets[cut]
         low += [-1, -1]
         branch += [-1, -1]
-    places, regions, cut_low, cut_high = number_cuts(np.array(low))
-    kept = [cut_at[place] for place in places.tolist()]
+    places, regions, cut_low, cut_high = number_cuts(low)
+    kept = [cut_at[place] for place in places]
     split = PairSplit(
         replace(
             shape,
@@ -273,7 +255,7 @@ def _keep_cuts(
             missing_branch=best_branch(costs[-1]),
         )
     )
-    return AssignedPair(split, losses)
+    return split, losses
 
 
 def branch_goal(n_branches: int, criterion: str = "gini") -> ClassGoal:

@@ -10,7 +10,7 @@ from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import CandidateOptions
 from shapetree.grow._joined_rows import JoinedRows
 from shapetree.grow._local import LocalRows
-from shapetree.grow._nodes import GrownTree, TreeNode, shape_of
+from shapetree.grow._nodes import GrownTree, TreeNode
 from shapetree.grow._pairs import PairFrame
 from shapetree.grow._row_holder import HeldRows
 from shapetree.grow._splits import PairSplit
@@ -48,7 +48,6 @@ def refine(
         part rows of a node in one bin, see `shapetree.tree._rebinning.fitting_bins`.
     rows : HeldRows
         Rows of these nodes, or all at the root of a finished tree; they move as splits change.
-    options : RefineOptions
     pairs : tuple of PairFrame and CandidateOptions, or None
         How pairs are searched; None for no pairs.
     report : function
@@ -108,7 +107,7 @@ def _grown_nodes(grown: GrownTree, bins: tuple[FeatureBins, ...]) -> list[Workin
 
 def _nodes_of(tree: TreeArrays, bins: tuple[FeatureBins, ...]) -> list[WorkingNode]:
     """Nodes of a finished tree."""
-    shapes = [shape_of(tree, node) for node in range(tree.node_count)]
+    shapes = [tree.shape(node) for node in range(tree.node_count)]
     return [
         WorkingNode(None if shape is None else split_of(shape, bins), list(tree.children(node)))
         for node, shape in enumerate(shapes)

@@ -1,4 +1,4 @@
-"""The questions that refinement asks a holder of rows, and the holder in this process.
+"""Rows of a tree under refinement, in this process, and what refinement asks of any holder.
 
 Nodes are named by their numbers, and every answer is a sum over a node's rows.
 """
@@ -8,26 +8,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from shapetree._core.histogram import Targets
-from shapetree._core.losses import LeafLosses
 from shapetree._core.pieces import PairCuts
-from shapetree._core.routing import RoutedRows
+from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows
 from shapetree._core.search import BinSplit
 from shapetree._threads import feature_chunks, threads_for
-from shapetree.data._binning import FeatureBins
 from shapetree.data._map_join import (
     Inquiry,
+    LocalParts,
     Question,
     Result,
     Then,
     add,
     add_each,
-    run_inquiry,
+    run_inquiries,
 )
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import on_grid
@@ -37,6 +36,9 @@ from shapetree.grow._local import LocalRows
 from shapetree.grow._rows_of_node import LocalRowsOfNode, RowsOfNode
 from shapetree.grow._splits import PairSplit, Split, cuts_of, regions_of
 from shapetree.tree._shape import PairShape
+
+if TYPE_CHECKING:
+    from shapetree.refine._joined_refined_rows import JoinedRefinedRows
 
 # Groups of rows by how many times their regret is what they lose in their second best branch.
 RATIOS_PER_OCTAVE = 4
@@ -75,92 +77,6 @@ class LossCells(NamedTuple):
         start = self.starts[node, feature]
         cells = slice(start, start + self.n_cells[node, feature])
         return self.bins[cells], self.losses[cells]
-
-
-class RefinedRows(Protocol):
-    """A holder of the rows of a tree under refinement; every answer is a sum over nodes' rows.
-
-    Attributes
-    ----------
-    bins : tuple of FeatureBins
-    n_bins : int array of shape (n_features,)
-    is_categorical : uint8 array of shape (n_features,)
-    n_nodes, max_branches, n_threads : int
-    leaf_losses : LeafLosses
-        What it costs to send a row to a leaf.
-    """
-
-    leaf_losses: LeafLosses
-    bins: tuple[FeatureBins, ...]
-    n_bins: np.ndarray
-    is_categorical: np.ndarray
-    n_nodes: int
-    max_branches: int
-    n_threads: int
-
-    def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
-        """Results of inquiries that ask functions of `LocalRefinedRows`; see `Rows`."""
-        ...
-
-    def reorder_rows(self) -> Goal:
-        """Move the rows in memory to where they stand in the tree; see `LocalRefinedRows`."""
-        ...
-
-    def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
-        """Give a node another split, or make it a leaf; its rows stay where they are."""
-        ...
-
-    def send(self, nodes: list[int]) -> None:
-        """Send the rows of some nodes, none below another, to the leaves below."""
-        ...
-
-    def sizes(self) -> list[int]:
-        """Numbers of rows of all nodes."""
-        ...
-
-    def weights(self, nodes: list[int]) -> list[float]:
-        """Weights of nodes' rows."""
-        ...
-
-    def describe(self, nodes: list[int]) -> Statistics:
-        """Statistics of nodes."""
-        ...
-
-    def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
-        """Rows of split nodes in each bin, or in each region of a pair, missing values last."""
-        ...
-
-    def pieces_below(
-        self, node: int
-    ) -> tuple[np.ndarray, np.ndarray | None, dict[int, np.ndarray]]:
-        """Rows, weights and pieces of nodes if a node's rows were sent down now."""
-        ...
-
-    def leaf_sums(self, nodes: list[int]) -> np.ndarray:
-        """What nodes' rows add up to: weight of each class, or of all rows and of y."""
-        ...
-
-    def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
-        """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
-        ...
-
-    def leaf_medians(self, nodes: list[int]) -> np.ndarray:
-        """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
-        ...
-
-    def losses_of_level(
-        self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
-    ) -> Inquiry[Losses]:
-        """What each branch would cost the rows of one level's nodes; see `branch_losses`."""
-        ...
-
-    def loss_cells(self, wanted: np.ndarray) -> Iterator[tuple[int, LossCells]]:
-        """Losses by bin and branch of the level's nodes, as many at a time as memory allows."""
-        ...
-
-    def care_sets(self, n_branches: list[int]) -> list[CareSet]:
-        """Rows of each node of the level that care, given the nodes' numbers of branches."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -329,7 +245,9 @@ class LocalCareSet:
 
 
 class LocalRefinedRows:
-    """Rows in memory, of a tree under refinement, as `RefinedRows` has it.
+    """Rows in memory, of a tree under refinement.
+
+    `JoinedRefinedRows` answers the same for rows of several holders.
 
     Parameters
     ----------
@@ -361,8 +279,8 @@ class LocalRefinedRows:
         self._care: list[LocalCareSet] | None = None  # of the level whose losses were asked for
 
     def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
-        """Results of inquiries, one after another."""
-        return [run_inquiry(inquiry, self) for inquiry in inquiries]
+        """Results of inquiries that ask functions of this class; see `Rows`."""
+        return run_inquiries(inquiries, LocalParts([self]), n_at_once=1)
 
     def reorder_rows(self) -> Goal:
         """Move the rows in memory to where they stand in the tree, and number them so.
@@ -436,11 +354,9 @@ class LocalRefinedRows:
         """Rows, weights and pieces of nodes if a node's rows were sent down now."""
         return self._routed.pieces_below(node, self._goal.weights, self._goal.counts)
 
-    def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
+    def branch_counts(self, node: int, split: Split) -> np.ndarray:
         """Rows of a node in each branch under another split."""
-        if isinstance(split, PairSplit):
-            return self._routed.branch_counts(node, self.cuts_of(split), n_branches)
-        return self._routed.branch_counts(node, (split.feature, split.branch_of_bin), n_branches)
+        return self.rows.at(node).branch_counts(split)
 
     # Leaves
 
@@ -560,6 +476,10 @@ class LocalRefinedRows:
 
 def _numbers(nodes: list[int]) -> np.ndarray:
     return np.array(nodes, dtype=np.int32)
+
+
+# Those of a tree, wherever they are.
+RefinedRows: TypeAlias = "LocalRefinedRows | JoinedRefinedRows"
 
 
 def care_sets_of(n_branches: list[int], sums: list[np.ndarray]) -> list[CareSet]:

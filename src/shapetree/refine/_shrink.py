@@ -59,7 +59,6 @@ def shrink(tree: TreeArrays, shrinkage: Shrinkage) -> TreeArrays:
 
     Parameters
     ----------
-    tree : TreeArrays
     shrinkage : Shrinkage
         At 0 nothing changes.
     """

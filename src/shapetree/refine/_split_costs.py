@@ -37,7 +37,6 @@ def smallest_part(split: Split, n_rows: np.ndarray, bins: Bins) -> int:
 
     Parameters
     ----------
-    split : Split
     n_rows : int array
         Rows of each bin or region, missing values last.
     bins : tuple of FeatureBins
@@ -73,7 +72,6 @@ def settled(split: Split, n_rows: np.ndarray, largest: int, bins: Bins) -> Split
 
     Parameters
     ----------
-    split : Split
     n_rows : int array
         Rows of the node in each bin or region, missing values last.
     largest : int

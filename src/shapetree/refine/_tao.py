@@ -31,7 +31,7 @@ from shapetree.data._map_join import Inquiry, Question, add
 from shapetree.data._sums import exact_unit
 from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
 from shapetree.grow._splits import PairSplit, Split
-from shapetree.refine._copies import CareBins, CopiesOptions, split_by_copies
+from shapetree.refine._copies import CopiesOptions, split_by_copies
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pair_step import AssignedPair, PairRefitter, assigned
@@ -55,11 +55,8 @@ class Refiner:
 
     Parameters
     ----------
-    tree : WorkingTree
     rows : RefinedRows
         The rows in it.
-    loss : TreeLoss
-    options : RefineOptions
     pairs : PairRefitter or None
         None for shape functions of one feature only.
     report : function
@@ -143,13 +140,15 @@ class Refiner:
         if self._loss.price_is_fixed or self._table.is_told:
             (price,) = self._rows.run([self._price()])
             nodes = [number for number in nodes if tree.nodes[number].settled_at != price]
+            if not nodes:
+                return False
             (losses,) = self._rows.run([self._losses(nodes)])
+        elif not nodes:
+            return False
         else:
             # Other leaves have another price, at which no node is settled.
             both: list[Inquiry[Any]] = [self._price(), self._losses(nodes)]
             price, losses = self._rows.run(both)
-        if not nodes:
-            return False
         some = [tree.nodes[number] for number in nodes]
         problems = reduced_problems(
             nodes, [node.children for node in some], [node.part_penalty for node in some],
@@ -173,19 +172,12 @@ class Refiner:
 
     def _losses(self, nodes: list[int]) -> Inquiry[Losses]:
         """What each branch would cost the rows of some nodes of one level."""
-        if not nodes:
-            return np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0)
         anchors = self._loss.anchors(self._rows, nodes)
         return (yield from self._rows.losses_of_level(nodes, self._table.lines, anchors))
 
     def _branch_counts(self, problem: ReducedProblem, split: Split) -> Inquiry[list[int]]:
         """Rows of a node in each branch under another split."""
-        of = partial(
-            LocalRefinedRows.branch_counts,
-            node=problem.number,
-            split=split,
-            n_branches=problem.n_branches,
-        )
+        of = partial(LocalRefinedRows.branch_counts, node=problem.number, split=split)
         return np.asarray((yield Question(of, add))).tolist()
 
     def _best_of_one_feature(self, problems: ReducedProblems) -> dict[int, Solution]:
@@ -233,13 +225,9 @@ class Refiner:
                 max_segments=self._options.max_segments, max_listed=self._options.max_listed,
             )  # fmt: skip
             split = BinSplit(feature, n_branches, branch_of_bin)
-            if not all(counts):
-                # Rows that do not care may yet take the other branches.
-                (counts,) = rows.run([self._branch_counts(problem, split)])
-            penalty = self._tree.price_of(split, problem.part_penalty)
-            objective = problem.objective(penalty, losses, counts)
-            if objective < problem.to_beat and self._keeps_limits(problem, split):
-                return Solution(split, objective)
+            solution = self._solution(problem, split, losses, counts)
+            if solution.objective < problem.to_beat and self._keeps_limits(problem, split):
+                return solution
 
     def _best_by_copies(
         self, problems: ReducedProblems, options: CopiesOptions
@@ -278,22 +266,25 @@ class Refiner:
         rows, n_branches = self._rows, problem.n_branches
         bins, losses = cells.of(node, feature)
         of_feature = copies[self._offsets[feature] : self._offsets[feature + 1]]
-        step = split_by_copies(
-            CareBins(
-                feature, int(rows.n_bins[feature]), bool(rows.is_categorical[feature]), bins,
-                losses[:, : n_branches - 1], of_feature[bins],
-            ),
-            options,
-        )  # fmt: skip
-        if step is None:
+        about = bins, losses[:, : n_branches - 1], of_feature[bins], options
+        found = split_by_copies(rows.bins[feature], *about)
+        if found is None:
             return None
-        counts = step.counts
+        branch_of_bin, lost, counts = found
+        solution = self._solution(
+            problem, BinSplit(feature, n_branches, branch_of_bin), lost, counts
+        )
+        return solution if solution.objective < problem.to_beat else None
+
+    def _solution(
+        self, problem: ReducedProblem, split: BinSplit, losses: list[float], counts: list[int]
+    ) -> Solution:
+        """A split with its value, from the losses and counts of rows that care in its branches."""
         if not all(counts):
             # Rows that do not care may yet take the other branches.
-            (counts,) = rows.run([self._branch_counts(problem, step.split)])
-        penalty = self._tree.price_of(step.split, problem.part_penalty)
-        objective = problem.objective(penalty, step.losses, counts)
-        return Solution(step.split, objective) if objective < problem.to_beat else None
+            (counts,) = self._rows.run([self._branch_counts(problem, split)])
+        penalty = self._tree.price_of(split, problem.part_penalty)
+        return Solution(split, problem.objective(penalty, losses, counts))
 
     def _keeps_limits(self, problem: ReducedProblem, split: Split) -> bool:
         options = self._options
@@ -357,11 +348,12 @@ class Refiner:
         """The solution that a split on a pair is, if it is better than that and keeps limits."""
         if pair is None:
             return None
-        counts = yield from self._branch_counts(problem, pair.split)
-        penalty = self._tree.price_of(pair.split, problem.part_penalty)
-        objective = problem.objective(penalty, pair.losses, counts)
-        if objective < to_beat and self._keeps_limits(problem, pair.split):
-            return Solution(pair.split, objective)
+        split, losses = pair
+        counts = yield from self._branch_counts(problem, split)
+        penalty = self._tree.price_of(split, problem.part_penalty)
+        objective = problem.objective(penalty, losses, counts)
+        if objective < to_beat and self._keeps_limits(problem, split):
+            return Solution(split, objective)
         return None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from shapetree.tree._shape import CUT_ARRAYS, PairShape, ShapeFunction
 from shapetree.tree._sketch import NodeSketch
 
 _DTYPES = {
@@ -244,6 +245,26 @@ class TreeArrays:
             is_below[child] = is_below[self.parent[child]]
         return is_below
 
+    def shape(self, node: int) -> ShapeFunction | PairShape | None:
+        """A node's shape function; None for a leaf."""
+        if self.feature[node] < 0:
+            return None
+        pieces, cuts = self.pieces(node), self.cuts(node)
+        common: dict[str, Any] = {
+            "n_branches": int(self.n_branches[node]),
+            "branch_of_piece": self.piece_branch[pieces],
+            "missing_branch": int(self.missing_branch[node]),
+            "saw_missing": bool(self.saw_missing[node]),
+        }
+        first, second = int(self.feature[node]), int(self.second_feature[node])
+        if second < 0:
+            upper = self.piece_upper[pieces]
+            return ShapeFunction(first, upper=None if np.isnan(upper[0]) else upper, **common)
+        positions = [self.position[self.positions(node, side)] for side in range(2)]
+        common["positions"] = positions[0], positions[1]
+        common |= {name: getattr(self, name)[cuts] for name in CUT_ARRAYS}
+        return PairShape(first, second, **common)
+
     def path_to(self, node: int) -> list[int]:
         """Nodes from the root to a node, both included."""
         path = [node]
@@ -355,8 +376,6 @@ class TreeArrays:
 
     def _check_cuts(self) -> None:
         is_pair = self.second_feature >= 0
-        if not is_pair.any() and self._has_no_cuts():
-            return
         _require(
             bool(np.all(self.second_feature[is_pair] > self.feature[is_pair]))
             and not np.any(is_pair & self.is_leaf),
@@ -368,7 +387,7 @@ class TreeArrays:
             and self.cut_start[0] == 0
             and _ascends(self.cut_start)
             and self.cut_start[-1] == len(self.cut_a)
-            and len({len(getattr(self, name)) for name in _CUT_ARRAYS}) == 1
+            and len({len(getattr(self, name)) for name in CUT_ARRAYS}) == 1
             and np.array_equal(n_cuts, np.where(is_pair, n_pieces - 1, 0))
             and bool(np.all(n_cuts[is_pair] > 0)),
             "a pair has cuts, one less than regions, and nothing else has",
@@ -395,16 +414,6 @@ class TreeArrays:
             "positions start where those before end, and only pairs have them",
         )
 
-    def _has_no_cuts(self) -> bool:
-        """Whether all that belongs to pairs is empty, as where no node splits on one."""
-        return (
-            not any(len(getattr(self, name)) for name in (*_CUT_ARRAYS, "position"))
-            and len(self.cut_start) == self.node_count + 1
-            and len(self.position_start) == 2 * self.node_count + 1
-            and not self.cut_start.any()
-            and not self.position_start.any()
-        )
-
     def _check_targets_of_cuts(self, n_cuts: np.ndarray) -> None:
         """Every cut but a pair's first, and every region, is reached from exactly one cut."""
         cuts = np.repeat(n_cuts, n_cuts)
@@ -424,8 +433,21 @@ class TreeArrays:
         _require(len(np.unique(slots)) == len(slots), rule)
 
 
+def links_of(n_branches: np.ndarray) -> dict[str, np.ndarray]:
+    """The arrays that link nodes to each other, given the branches of all, breadth first."""
+    depth, start, stop, level = np.zeros(len(n_branches), dtype=np.int32), 0, 1, 0
+    while start < stop:
+        depth[start:stop] = level
+        start, stop, level = stop, stop + int(n_branches[start:stop].sum()), level + 1
+    return {
+        "parent": np.append(-1, np.repeat(np.arange(len(n_branches)), n_branches)),
+        "depth": depth,
+        "first_child": np.where(n_branches > 0, 1 + np.cumsum(n_branches) - n_branches, -1),
+        "n_branches": n_branches,
+    }
+
+
 _ONE_FOR_EACH = "arrays of nodes have one entry for each node"
-_CUT_ARRAYS = [name for name in _DTYPES if name.startswith("cut_") and name != "cut_start"]
 
 
 def _ascends(starts: np.ndarray) -> bool:

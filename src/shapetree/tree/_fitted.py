@@ -7,37 +7,19 @@ and do not depend on estimators.
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import (
-    Any,
-    ClassVar,
-    NoReturn,
-    Protocol,
-    Self,
-    TypeAlias,
-    TypeVar,
-    cast,
-    runtime_checkable,
-)
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_consistent_length
 
-from shapetree.data._batches import Batches
-from shapetree.data._labels import number_classes, read_targets
-from shapetree.data._names import check_columns
-from shapetree.data._open import OpenTable, open_rows
-from shapetree.data._parts import encode_features, errors_prefixed_by, select
 from shapetree.data._shares import ClassShares, parts_of
-from shapetree.data._table import FeatureInfo, Table, encode_table
+from shapetree.data._table import Table
 from shapetree.data._values import values_of
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import HeldOut
-from shapetree.tree._naming import KnownNames, Names, read_names
+from shapetree.tree._fitted_model import FittedModel
 from shapetree.tree._rebinning import bin_used_features
 from shapetree.tree._sketch import DataSummary, NodeSketch
 from shapetree.tree._sketcher import (
@@ -46,229 +28,40 @@ from shapetree.tree._sketcher import (
     part_of_shares,
     sketch_tree,
     sole_target,
-    summary_of,
 )
 from shapetree.tree._stability import Stability
 
 
-class ReadsRows(ABC):
-    """A fitted model, which reads further tables with the columns of the training table.
-
-    Attributes
-    ----------
-    features : tuple of FeatureInfo
-    has_names : bool
-        Whether the training table had names for its columns.
-    classes : tuple of arrays or None
-        Class labels of each output; None for numbers.
-    names : Names
-        What to call features, classes and targets where this is shown.
-    kind : str
-        What this is, for error messages.
-    """
-
-    features: tuple[FeatureInfo, ...]
-    has_names: bool
-    classes: tuple[np.ndarray, ...] | None
-    names: Names
-    kind: ClassVar[str]
-
-    @property
-    @abstractmethod
-    def n_outputs(self) -> int:
-        """Number of targets."""
-
-    @property
-    @abstractmethod
-    def used_features(self) -> list[int]:
-        """The features that predictions depend on."""
-
-    def features_without_unused(self) -> tuple[FeatureInfo, ...]:
-        """The features, without the categories of those that predictions do not depend on.
-
-        Categories may name people, so a tree keeps none that it does not need.
-        """
-        used = set(self.used_features)
-        return tuple(
-            feature if j in used else feature.without_categories()
-            for j, feature in enumerate(self.features)
-        )
-
-    @property
-    def n_classes(self) -> list[int] | None:
-        """Number of classes of each output; None for numbers."""
-        return None if self.classes is None else [len(labels) for labels in self.classes]
-
-    @property
-    def feature_names(self) -> list[str]:
-        """Names of the features."""
-        return [feature.name for feature in self.features]
-
-    def with_names(
-        self, features: Any = None, classes: Any = None, target: Any = None, units: Any = None
-    ) -> Self:
-        """The same under names that a user gives; `HasModelFile.with_names` explains them."""
-        known = KnownNames(self.feature_names, self.classes, self.n_outputs, self.kind)
-        names = read_names(known, self.names, features, classes, target, units)
-        return cast(Self, replace(cast(Any, self), names=names))
-
-    def read_table(self, X: Any, reader: str, needed: Iterable[int] | None = None) -> Table:
-        """Read further rows, with the columns of the training table.
-
-        Parameters
-        ----------
-        X : table of shape (n_rows, n_features), row, or list of rows
-            Columns that have names are found by them.
-        reader : str
-            What error messages call the reader, such as the name of the estimator.
-        needed : iterable of int, optional
-            The columns to read; by default all, with categories of features that the tree does not
-            use yet.
-        """
-        opened = self.open_rows(X, reader, needed)
-        return encode_table(opened, self.features, needed, learns_categories=needed is None)
-
-    def open_rows(self, X: Any, reader: str, needed: Iterable[int] | None = None) -> OpenTable:
-        """Find the columns of the training table in further rows, without reading them."""
-        opened, names = open_rows(X), self.feature_names
-        required = range(len(names)) if needed is None else needed
-        by_name = self.has_names or not opened.has_order
-        check_columns(opened.names, opened.has_names, names, by_name, required, reader)
-        return opened.in_order(names) if by_name and opened.has_names else opened
-
-    def read_batches(
-        self, batches: Batches, beside: Sequence[str] = ()
-    ) -> Iterator[tuple[Table, Any]]:
-        """Read rows in parts, a batch at a time, with the columns that the tree uses.
-
-        Parameters
-        ----------
-        batches : Batches
-            Columns are found by their names; those that the tree does not use may be absent.
-        beside : sequence of str
-            Further columns to read.
-
-        Yields
-        ------
-        table : Table
-        data : pyarrow, pandas or polars table
-            The batch as it was read.
-        """
-        if not self.has_names:
-            raise ValueError(
-                f"{self.kind} was fitted without feature names, so it cannot find its columns in "
-                "batches; read them into a table"
-            )
-        used = self.used_features
-        wanted = [self.features[j] for j in used]
-        names = [feature.name for feature in wanted]
-        batches.check_columns(names, self.kind)
-        # A column to count the rows by, if the tree uses none.
-        read = dict.fromkeys([*names, *beside]) or dict.fromkeys(batches.columns[:1])
-        told: set[str] = set()
-        for part, data in batches.tables(list(read), beside):
-            with errors_prefixed_by(part), warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                some = select(nw.from_native(data, eager_only=True), names) if names else data
-                encoded = encode_features(some, wanted) if names else None
-            columns: list[np.ndarray | None] = [None] * len(self.features)
-            for j, column in zip(used, encoded.columns if encoded else (), strict=True):
-                columns[j] = column
-            _tell_once(caught, told)
-            yield Table(len(data), self.features, columns, True), data
-
-    def read_targets(self, X: Any, y: Any) -> np.ndarray:
-        """Targets of further rows: numbers, or the numbers of their classes."""
-        targets = read_targets(y, self.classes is not None, self.n_outputs)
-        if self.classes is not None:
-            targets = number_classes(targets, self.classes)
-        check_consistent_length(X, targets)
-        return targets
-
-    def read_shares(self, X: Any, shares: ClassShares) -> ClassShares:
-        """Shares of classes of further rows, by the classes that are known."""
-        if self.classes is None or self.n_outputs > 1:
-            raise ValueError("y holds shares of classes, which need a classifier of one target")
-        check_consistent_length(X, shares)
-        return shares.among(self.classes[0])
-
-
-@dataclass(frozen=True, eq=False)
-class FittedTree(ReadsRows):
-    """A fitted tree and what is known about the data it was fitted on.
-
-    Attributes
-    ----------
-    tree : TreeArrays
-        The nodes, and sketches of their rows.
-    features : tuple of FeatureInfo
-        Those that the tree does not use keep their names and kinds, but no categories.
-    has_names : bool
-        Whether the training table had names for its columns.
-    classes : tuple of arrays or None
-        Class labels of each output; None for numbers.
-    criterion : str
-        The criterion that the tree was grown by.
-    shrinkage : float
-    summary : DataSummary
-        What is remembered of the training rows besides the tree.
-    history : array or None
-        Losses of the tree during its refinement, if it was refined.
-    strength : float
-        What penalties were multiplied by.
-    cv_results : dict or None
-        How it was chosen, if it was.
-    names : Names
-        What to call features, classes and targets where the tree is shown.
-    held_out : HeldOut or None
-        Scores on rows that were not fitted on, if it was evaluated.
-    why_single_leaf : str or None
-        Why the tree has no split, if it has none.
-    taught : float
-        How much of what the tree was fitted to was a teacher's; 0 without one.
-    teacher : estimator or None
-        The user's own estimator that taught the tree, if one did; it is in no model file.
-    stability : Stability or None
-        What trees of resamples have in common with it, if that was asked.
-    """
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedTree(FittedModel):
+    """A fitted tree and what is known about the data it was fitted on."""
 
     kind: ClassVar[str] = "the tree"
 
-    tree: TreeArrays
-    features: tuple[FeatureInfo, ...]
-    has_names: bool
-    classes: tuple[np.ndarray, ...] | None
-    criterion: str
-    shrinkage: float
-    summary: DataSummary
-    history: np.ndarray | None = None
-    strength: float = 1.0
-    cv_results: dict[str, Any] | None = None
-    names: Names = field(default_factory=Names)
-    held_out: HeldOut | None = None
-    why_single_leaf: str | None = None
-    taught: float = 0.0
+    history: np.ndarray | None = None  # losses of the tree during its refinement, if it was refined
+    strength: float = 1.0  # what penalties were multiplied by
+    cv_results: dict[str, Any] | None = None  # how it was chosen, if it was
+    held_out: HeldOut | None = None  # scores on rows that were not fitted on, if it was evaluated
+    why_single_leaf: str | None = None  # why the tree has no split, if it has none
+    taught: float = 0.0  # how much of what the tree was fitted to was a teacher's; 0 without one
+    # The user's own estimator that taught the tree, if one did; it is in no model file.
     teacher: Any = None
+    # What trees of resamples have in common with it, if that was asked.
     stability: Stability | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", self.features_without_unused())
+        super().__post_init__()
         object.__setattr__(self, "summary", self.summary.of_features(self.used_features))
 
     @property
-    def n_outputs(self) -> int:
-        """Number of targets."""
-        return self.tree.value.shape[1]
+    def tree(self) -> TreeArrays:
+        """The only tree: its nodes, and sketches of their rows."""
+        return self.trees[0]
 
     @property
     def is_smoothed(self) -> bool:
         """Whether predictions are not those of the leaves' own rows."""
         return self.shrinkage > 0 or self.taught > 0
-
-    @property
-    def used_features(self) -> list[int]:
-        """The features that the tree splits on."""
-        return self.tree.used_features
 
     @property
     def predicts_medians(self) -> bool:
@@ -282,7 +75,7 @@ class FittedTree(ReadsRows):
 
     def with_tree(self, tree: TreeArrays) -> FittedTree:
         """The same with another tree, whose scores and stability are not known."""
-        return replace(self, tree=tree, held_out=None, stability=None)
+        return replace(self, trees=(tree,), held_out=None, stability=None)
 
     def sketch_rows(self, X: Any, y: Any) -> tuple[Sequence[NodeSketch] | None, int]:
         """How further rows are spread over the nodes, and how many of what is counted make a row.
@@ -296,7 +89,8 @@ class FittedTree(ReadsRows):
         """How the values of further rows are spread."""
         ordered = [j for j in self.used_features if not self.features[j].is_categorical]
         edges = self.summary.target_edges
-        return summary_of(values_of(table, ordered, None), ordered, len(self.features), edges)
+        values = values_of(table, ordered, None)
+        return DataSummary.of_values(values, ordered, len(self.features), edges)
 
     def _sketched(
         self, X: Any, y: Any, table: Table, summary: DataSummary
@@ -352,16 +146,7 @@ def _are_alike(one: NodeSketch, other: NodeSketch) -> bool:
     return True
 
 
-def _tell_once(caught: list[warnings.WarningMessage], told: set[str]) -> None:
-    """Pass on warnings, but each column's only once."""
-    for warning in caught:
-        about = str(warning.message).partition(":")[0]
-        if about not in told:
-            told.add(about)
-            warnings.warn(str(warning.message), warning.category, stacklevel=3)
-
-
-Fitted = TypeVar("Fitted", bound=ReadsRows)
+Fitted = TypeVar("Fitted", bound=FittedModel)
 
 
 @runtime_checkable
@@ -425,7 +210,7 @@ def rows_for_tree(estimator: HoldsModel, X: Any) -> Any:
     return estimator[:-1].transform(X)
 
 
-def _names_before(pipeline: Pipeline, fitted: ReadsRows) -> Sequence[str] | None:
+def _names_before(pipeline: Pipeline, fitted: FittedModel) -> Sequence[str] | None:
     """Names of the columns that the steps before a pipeline's tree make its features of."""
     if len(pipeline.steps) == 1:
         return None

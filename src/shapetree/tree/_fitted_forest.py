@@ -3,92 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, fields
 from typing import ClassVar
 
 import numpy as np
 
-from shapetree.data._table import FeatureInfo, Table
-from shapetree.tree._arrays import TreeArrays
+from shapetree.data._table import Table
 from shapetree.tree._fitted import (
     FittedTree,
     HoldsForest,
     HoldsModel,
     HoldsTree,
-    ReadsRows,
     named_by_pipeline,
     refuse_estimator,
     tree_holder,
 )
-from shapetree.tree._naming import Names
+from shapetree.tree._fitted_model import FittedModel
 from shapetree.tree._predictor import ROWS_TOGETHER, leaves_of
-from shapetree.tree._sketch import DataSummary
 
 
-@dataclass(frozen=True, eq=False)
-class FittedForest(ReadsRows):
-    """The trees of a forest, and what is known about the data they were fitted on.
-
-    Attributes
-    ----------
-    trees : tuple of TreeArrays
-    features : tuple of FeatureInfo
-        Those that no tree uses keep their names and kinds, but no categories.
-    has_names : bool
-    classes : tuple of arrays or None
-    criterion : str
-    shrinkage : float
-        How much leaves lean on the nodes above.
-    summary : DataSummary
-    names : Names
-    seed : int
-        By which rows and features were drawn.
-    contents : int
-        A number that is the same for the same training rows.
-    oob_score : float or None
-        Score of out-of-bag predictions, if it was asked for.
-    """
+@dataclass(frozen=True, eq=False, kw_only=True)
+class FittedForest(FittedModel):
+    """The trees of a forest, and what is known about the data they were fitted on."""
 
     kind: ClassVar[str] = "the forest"
 
-    trees: tuple[TreeArrays, ...]
-    features: tuple[FeatureInfo, ...]
-    has_names: bool
-    classes: tuple[np.ndarray, ...] | None
-    criterion: str
-    shrinkage: float
-    summary: DataSummary
-    names: Names
-    seed: int
-    contents: int
-    oob_score: float | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "features", self.features_without_unused())
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of targets."""
-        return self.trees[0].value.shape[1]
-
-    @cached_property
-    def used_features(self) -> list[int]:
-        """The features that some tree splits on, ascending."""
-        return sorted(set().union(*(tree.used_features for tree in self.trees)))
+    seed: int  # by which rows and features were drawn
+    contents: int  # a number that is the same for the same training rows
+    oob_score: float | None = None  # score of out-of-bag predictions, if it was asked for
 
     def fitted_tree(self, number: int) -> FittedTree:
         """One of the trees for itself, without sketches."""
-        return FittedTree(
-            tree=self.trees[number],
-            features=self.features,
-            has_names=self.has_names,
-            classes=self.classes,
-            criterion=self.criterion,
-            shrinkage=self.shrinkage,
-            summary=self.summary,
-            names=self.names,
-        )
+        common = {its.name: getattr(self, its.name) for its in fields(FittedModel)}
+        return FittedTree(**common | {"trees": (self.trees[number],)})
 
     def leaves(self, table: Table, n_threads: int) -> np.ndarray:
         """The leaf of each row in each tree, (n_rows, n_trees)."""

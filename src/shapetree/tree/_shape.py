@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
@@ -15,30 +15,21 @@ from shapetree.data._binning import FeatureBins
 
 @dataclass(frozen=True, slots=True)
 class ShapeFunction:
-    """A piecewise-constant map from one feature to branches 0 .. n_branches - 1.
-
-    Attributes
-    ----------
-    feature : int
-    n_branches : int
-    upper : array of shape (n_pieces,) or None
-        An ordered feature's piece p holds the values up to and including `upper[p]` that are above
-        the piece before; the last bound is infinite. None for a categorical feature, whose piece
-        p is its category p.
-    branch_of_piece : int array of shape (n_pieces,)
-    missing_branch : int
-        Branch of missing values and unknown categories.
-    saw_missing : bool
-        Whether rows decided on that branch; otherwise it is just the largest.
-    """
+    """A piecewise-constant map from one feature to branches 0 .. n_branches - 1."""
 
     feature: int
     n_branches: int
+    # An ordered feature's piece p holds the values up to and including `upper[p]` that are above
+    # the piece before; the last bound is infinite. None for a categorical feature, whose piece p is
+    # its category p. Shape (n_pieces,).
     upper: np.ndarray | None
-    branch_of_piece: np.ndarray
-    missing_branch: int
-    saw_missing: bool
+    branch_of_piece: np.ndarray  # shape (n_pieces,)
+    missing_branch: int  # branch of missing values and unknown categories
+    saw_missing: bool  # whether rows decided on that branch; otherwise it is just the largest
 
+
+# What a pair has an entry of for each of its cuts.
+CUT_ARRAYS = "cut_a", "cut_b", "cut_threshold", "cut_low", "cut_high"
 
 Shape = TypeVar("Shape", bound="ShapeFunction | PairShape")
 
@@ -90,39 +81,26 @@ class PairShape:
     sends a point up if `cut_a * u + cut_b * v > cut_threshold`, where u and v are the first and the
     second feature's values, or the positions of their categories. Infinite values count as the
     greatest finite ones.
-
-    Attributes
-    ----------
-    first, second : int
-        The pair of features.
-    n_branches : int
-    cut_a, cut_b, cut_threshold : arrays of shape (n_cuts,)
-        `cut_a` is 0 or 1.
-    cut_low, cut_high : int arrays of shape (n_cuts,)
-        Where points go that are not, or are, above the cut: to a later cut c, or to piece p,
-        written as -1 - p.
-    branch_of_piece : int array of shape (n_cuts + 1,)
-    positions : tuple of two arrays
-        For a categorical feature, its categories' places in the node's own order, NaN for those
-        that count as missing; empty for an ordered feature.
-    missing_branch : int
-        Branch of rows that lack either feature.
-    saw_missing : bool
-        Whether rows decided on that branch; otherwise it is just the largest.
     """
 
+    # The pair of features.
     first: int
     second: int
     n_branches: int
+    # `cut_a` is 0 or 1. Shape (n_cuts,).
     cut_a: np.ndarray
     cut_b: np.ndarray
     cut_threshold: np.ndarray
+    # Where points go that are not, or are, above the cut: to a later cut c, or to piece p, written
+    # as -1 - p. Shape (n_cuts,).
     cut_low: np.ndarray
     cut_high: np.ndarray
-    branch_of_piece: np.ndarray
+    branch_of_piece: np.ndarray  # shape (n_cuts + 1,)
+    # For a categorical feature, its categories' places in the node's own order, NaN for those that
+    # count as missing; empty for an ordered feature.
     positions: tuple[np.ndarray, np.ndarray]
-    missing_branch: int
-    saw_missing: bool
+    missing_branch: int  # branch of rows that lack either feature
+    saw_missing: bool  # whether rows decided on that branch; otherwise it is just the largest
 
     def with_largest_branch(self, largest_branch: int) -> PairShape:
         """Send missing values to the largest branch, unless rows have decided where to."""
@@ -196,7 +174,7 @@ def flatten_shapes(shapes: list[ShapeFunction | PairShape | None]) -> dict[str, 
         "feature": np.array([_first_feature(shape) for shape in shapes]),
         "missing_branch": np.array([shape.missing_branch if shape else -1 for shape in shapes]),
         "saw_missing": np.array([shape is not None and shape.saw_missing for shape in shapes]),
-        "piece_start": _starts(n_pieces),
+        "piece_start": starts(n_pieces),
         "piece_upper": np.concatenate([_NOTHING, *uppers]),
         "piece_branch": np.concatenate(pieces),
         **_flatten_pairs([shape if isinstance(shape, PairShape) else None for shape in shapes]),
@@ -216,9 +194,9 @@ def _flatten_pairs(pairs: list[PairShape | None]) -> dict[str, np.ndarray]:
 
     return {
         "second_feature": np.array([pair.second if pair else -1 for pair in pairs]),
-        "cut_start": _starts([len(pair.cut_a) if pair else 0 for pair in pairs]),
-        **{name: of_cuts(name) for name in _OF_CUTS},
-        "position_start": _starts([len(place) for place in positions]),
+        "cut_start": starts([len(pair.cut_a) if pair else 0 for pair in pairs]),
+        **{name: of_cuts(name) for name in CUT_ARRAYS},
+        "position_start": starts([len(place) for place in positions]),
         "position": np.concatenate(positions),
     }
 
@@ -230,12 +208,11 @@ def without_pairs(n_nodes: int) -> dict[str, np.ndarray]:
         # Zeros that are not written take no memory.
         "cut_start": np.zeros(n_nodes + 1, dtype=np.int64),
         "position_start": np.zeros(2 * n_nodes + 1, dtype=np.int64),
-        **dict.fromkeys((*_OF_CUTS, "position"), _NOTHING),
+        **dict.fromkeys((*CUT_ARRAYS, "position"), _NOTHING),
     }
 
 
 _NOTHING = np.empty(0)
-_OF_CUTS = "cut_a", "cut_b", "cut_threshold", "cut_low", "cut_high"
 
 
 def _first_feature(shape: ShapeFunction | PairShape | None) -> int:
@@ -244,6 +221,8 @@ def _first_feature(shape: ShapeFunction | PairShape | None) -> int:
     return shape.first if isinstance(shape, PairShape) else shape.feature
 
 
-def _starts(sizes: list[int]) -> np.ndarray:
+def starts(sizes: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where each of some parts starts when they stand one after another, and the end."""
-    return np.array([0, *accumulate(sizes)])
+    found = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=found[1:])
+    return found

@@ -15,6 +15,7 @@ from typing import TypeAlias, overload
 import numpy as np
 
 from shapetree.data._sampling import sampled
+from shapetree.data._values import FeatureValues
 from shapetree.tree._axes import TAIL, Spans, axis_of, cell_of_spans, finite, stretched
 
 # Rows that suffice to find the range of an axis or a target.
@@ -38,19 +39,12 @@ HUGE = 1e300
 
 @dataclass(frozen=True, eq=False)
 class PackedCounts:
-    """Rows by cell and class where most cells have none: a feature of many levels, many classes.
+    """Rows by cell and class where most cells have none: a feature of many levels, many classes."""
 
-    Attributes
-    ----------
-    runs : int32 array
-        For each class, one after the other, its rows in each cell; -n stands for n cells that have
-        none, all that stand side by side.
-    start : int array of shape (n_classes + 1,)
-        Where the runs of each class start, and where the last end.
-    n_cells : int
-    """
-
+    # For each class, one after the other, its rows in each cell; -n stands for n cells that have
+    # none, all that stand side by side (int32).
     runs: np.ndarray
+    # Where the runs of each class start, and where the last end. Shape (n_classes + 1,).
     start: np.ndarray
     n_cells: int
 
@@ -82,33 +76,23 @@ def packed(counts: np.ndarray) -> np.ndarray | PackedCounts:
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """Where a node's rows lie on its feature.
+    """Where a node's rows lie on its feature."""
 
-    Attributes
-    ----------
-    edges : array of shape (n_cells + 1,) or None
-        Bounds of the cells of an ordered feature's axis, ascending; every threshold of the node is
-        one. A cell holds the values above its lower and up to its upper edge, the first and the
-        last also what lies beyond. None for a categorical feature, whose cells are its categories.
-    kept : int array of shape (n_cells, n_classes), or PackedCounts
-        Rows in each cell by class; for regression there is one column.
-    totals : array of shape (n_cells,) or None
-        Sum of the targets in each cell, in a few digits; None for classes.
-    missing : int array of shape (n_classes,)
-        Rows that lack the feature.
-    missing_total : float or None
-        Sum of their targets.
-    ends : tuple of two floats, or None
-        Numbers that the rows' lie between: the bounds of the outermost bins that hold some, which
-        are the least and the greatest number where a bin has a single one. Infinite ones count as
-        the greatest finite ones; None for categories, and without rows.
-    """
-
+    # Bounds of the cells of an ordered feature's axis, ascending; every threshold of the node is
+    # one. A cell holds the values above its lower and up to its upper edge, the first and the last
+    # also what lies beyond. None for a categorical feature, whose cells are its categories. Shape
+    # (n_cells + 1,).
     edges: np.ndarray | None
+    # Rows in each cell by class; for regression there is one column. Shape (n_cells, n_classes).
     kept: np.ndarray | PackedCounts
+    # Sum of the targets in each cell, in a few digits; None for classes. Shape (n_cells,).
     totals: np.ndarray | None
+    # Rows that lack the feature. Shape (n_classes,).
     missing: np.ndarray
-    missing_total: float | None
+    missing_total: float | None  # sum of their targets
+    # Numbers that the rows' lie between: the bounds of the outermost bins that hold some, which are
+    # the least and the greatest number where a bin has a single one. Infinite ones count as the
+    # greatest finite ones; None for categories, and without rows.
     ends: tuple[float, float] | None = None
 
     @property
@@ -124,61 +108,38 @@ class Density:
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """Where a node's rows lie in the plane of its pair.
+    """Where a node's rows lie in the plane of its pair."""
 
-    Attributes
-    ----------
-    low, high : arrays of shape (2,)
-        Range of either feature that all but a few rows lie in; meaningless for categories.
-    points : array of shape (n_points, 2)
-        Values, or codes of categories, of some rows that have both.
-    targets : array of shape (n_points,)
-        Their classes' numbers, or their targets in a few digits.
-    n_missing : int
-        Rows that lack either feature.
-    """
-
+    # Range of either feature that all but a few rows lie in; meaningless for categories.
     low: np.ndarray
     high: np.ndarray
+    # Values, or codes of categories, of some rows that have both. Shape (n_points, 2).
     points: np.ndarray
+    # Their classes' numbers, or their targets in a few digits. Shape (n_points,).
     targets: np.ndarray
-    n_missing: int
+    n_missing: int  # rows that lack either feature
 
 
 @dataclass(frozen=True, eq=False)
 class NodeSketch:
-    """How the rows of a node are spread.
+    """How the rows of a node are spread."""
 
-    Attributes
-    ----------
-    counts : int array
-        Rows by class, or by cell of the target; steps of rows, if these have shares of classes.
-    mean, deviation : float or None
-        Mean and standard deviation of the target; None for classes.
-    density : Density or None
-        Of a node that splits on one feature.
-    scatter : Scatter or None
-        Of a node that splits on a pair.
-    skewness : float or None
-        Of the target, where rows are so few that it matters; None for classes.
-    middle : tuple of three floats, or None
-        Median of the target and its interval, if the tree predicts medians and the rows suffice.
-    weighed : array or None
-        What weights make of the rows, if they have some: the effective number of rows of each
-        class; or the effective number of all, and the mean and standard deviation of the target.
-        Both are shares of the effective number of all rows of the table.
-    squared_weights : float or None
-        What the squares of the same weights add up to, if there are some.
-    """
-
+    # Rows by class, or by cell of the target; steps of rows, if these have shares of classes.
     counts: np.ndarray
+    # Mean and standard deviation of the target; None for classes.
     mean: float | None = None
     deviation: float | None = None
-    density: Density | None = None
-    scatter: Scatter | None = None
+    density: Density | None = None  # of a node that splits on one feature
+    scatter: Scatter | None = None  # of a node that splits on a pair
+    # Of the target, where rows are so few that it matters; None for classes.
     skewness: float | None = None
+    # Median of the target and its interval, if the tree predicts medians and the rows suffice.
     middle: tuple[float, float, float] | None = None
+    # What weights make of the rows, if they have some: the effective number of rows of each class;
+    # or the effective number of all, and the mean and standard deviation of the target. Both are
+    # shares of the effective number of all rows of the table.
     weighed: np.ndarray | None = None
+    # What the squares of the same weights add up to, if there are some.
     squared_weights: float | None = None
 
     def in_rows(self, steps: int) -> NodeSketch:
@@ -268,25 +229,31 @@ def joined_moments(one: Moments, other: Moments) -> Moments:
 
 @dataclass(frozen=True, eq=False)
 class DataSummary:
-    """What is remembered of the training rows besides the tree.
+    """What is remembered of the training rows besides the tree."""
 
-    Attributes
-    ----------
-    scales : array of shape (n_features,)
-        Standard deviation of each ordered feature that the tree uses; 1 for all others.
-    target_edges : array or None
-        Bounds of the target's cells; None for classes.
-    ranges : array of shape (n_features, 2)
-        Least and greatest number of each ordered feature that the tree uses; NaN for all others,
-        and where files of former versions do not say.
-    steps : int
-        How many of what sketches count make a row: 1, or the steps of its shares of classes.
-    """
-
+    # Standard deviation of each ordered feature that the tree uses; 1 for all others. Shape
+    # (n_features,).
     scales: np.ndarray
-    target_edges: np.ndarray | None
+    target_edges: np.ndarray | None  # bounds of the target's cells; None for classes
+    # Least and greatest number of each ordered feature that the tree uses; NaN for all others, and
+    # where files of former versions do not say. Shape (n_features, 2).
     ranges: np.ndarray
+    # How many of what sketches count make a row: 1, or the steps of its shares of classes.
     steps: int = 1
+
+    @classmethod
+    def of_values(
+        cls,
+        values: FeatureValues,
+        ordered: Sequence[int],
+        n_features: int,
+        target_edges: np.ndarray | None,
+    ) -> DataSummary:
+        """What is remembered of rows, given the values of ordered features that are used."""
+        scales, ranges = np.ones(n_features), np.full((n_features, 2), np.nan)
+        scales[list(ordered)] = values.scales()
+        ranges[list(ordered)] = np.stack([values.least, values.greatest], axis=1)
+        return cls(scales, target_edges, ranges)
 
     def of_features(self, used: Collection[int]) -> DataSummary:
         """What is remembered if a tree uses no features but these."""
@@ -296,79 +263,37 @@ class DataSummary:
 
 
 @dataclass(frozen=True, eq=False)
-class Densities:
-    """Where the rows of a tree's nodes lie on their features, one node after another.
+class Cells:
+    """Where the rows of nodes that split on one feature are counted."""
 
-    Attributes
-    ----------
-    feature : int array of shape (n_nodes,)
-        Of each node that splits on a single feature; -1 for all others.
-    spans : dict of Spans
-        By feature, of those that are ordered.
-    piece_start, piece_upper : arrays
-        Where the segments of nodes meet, as in `TreeArrays`.
-    start : int array of shape (n_nodes + 1,)
-        A node has the counts from its start on: of its feature's spans or categories, and of
-        missing values, which come last.
-    counts : int array of shape (n_counts, n_classes)
-    totals : array of shape (n_counts,) or None
-        Sums of the targets.
-    """
-
+    # Of each node that splits on a single feature; -1 for all others. Shape (n_nodes,).
     feature: np.ndarray
-    spans: dict[int, Spans]
+    spans: dict[int, Spans]  # by feature, of those that are ordered
+    # Where the segments of nodes end, as in `TreeArrays`.
     piece_start: np.ndarray
     piece_upper: np.ndarray
+    # The cell of each bin of a feature, from its start on: a span or a category.
+    bin_start: np.ndarray
+    of_bin: np.ndarray
+    # A node has the cells from its start on, the last of which is for missing values. Shape
+    # (n_nodes + 1,).
     start: np.ndarray
-    counts: np.ndarray
-    totals: np.ndarray | None
-
-    def of_node(self, node: int) -> Density | None:
-        """Where a node's rows lie; None if it does not split on one feature."""
-        if self.feature[node] < 0:
-            return None
-        mine = slice(*self.start[node : node + 2].tolist())
-        counts, totals = self.counts[mine], None if self.totals is None else self.totals[mine]
-        edges, ends, spans = None, None, self.spans.get(int(self.feature[node]))
-        cells = np.arange(len(counts))
-        if spans is not None:
-            n_rows = counts[:-1].sum(axis=1)
-            pieces = slice(*self.piece_start[node : node + 2].tolist())
-            edges = axis_of(spans, n_rows, self.piece_upper[pieces][:-1])
-            cells = np.append(cell_of_spans(spans, edges), len(edges) - 1)
-            held = np.flatnonzero(n_rows)
-            ends = (float(spans.low[held[0]]), float(spans.high[held[-1]])) if len(held) else None
-        n_cells = len(counts) if edges is None else len(edges)
-        joined = np.zeros((n_cells, counts.shape[1]), dtype=counts.dtype)
-        np.add.at(joined, cells, counts)
-        own = missing_total = None
-        if totals is not None:
-            sums = np.bincount(cells, totals, n_cells)
-            *rounded, missing_total = [in_digits(total, SUM_DIGITS) for total in sums.tolist()]
-            own = np.array(rounded)
-        return Density(edges, packed(joined[:-1]), own, joined[-1], missing_total, ends)
 
 
 @dataclass(frozen=True, eq=False)
 class TreeSketches(Sequence[NodeSketch]):
-    """Sketches of a tree's nodes, which become objects on demand.
+    """Sketches of a tree's nodes, which become objects on demand."""
 
-    Attributes
-    ----------
-    counts : int array of shape (n_nodes, n_classes) or (n_nodes, n_target_cells)
-    mean, deviation : arrays of shape (n_nodes,) or None
-    densities : Densities
-    scatters : dict
-        By node, those that split on a pair.
-    skewness, middle, weighed, squared_weights : sequences of length n_nodes, or None
-        As in `NodeSketch`.
-    """
-
-    counts: np.ndarray
-    mean: np.ndarray | None
-    deviation: np.ndarray | None
-    densities: Densities
-    scatters: dict[int, Scatter]
+    counts: np.ndarray  # shape (n_nodes, n_classes) or (n_nodes, n_target_cells)
+    cells: Cells
+    # Rows in the cells of all nodes. Shape (n_cells, n_classes).
+    in_cells: np.ndarray
+    scatters: dict[int, Scatter]  # by node, those that split on a pair
+    # Sums of the targets in the cells of all nodes; None for classes. Shape (n_cells,).
+    totals: np.ndarray | None = None
+    # By node, as in `NodeSketch`.
+    mean: np.ndarray | None = None
+    deviation: np.ndarray | None = None
     skewness: Sequence[float] | None = None
     middle: Sequence[tuple[float, float, float] | None] | None = None
     weighed: np.ndarray | None = None
@@ -391,23 +316,45 @@ class TreeSketches(Sequence[NodeSketch]):
         return tuple(self._of_node(node) for node in range(len(self)))
 
     def _of_node(self, node: int) -> NodeSketch:
+        # Of weights that only count rows, nothing is kept.
+        squares = None if self.weighed is None else self.squared_weights
         return NodeSketch(
             self.counts[node],
             None if self.mean is None else float(self.mean[node]),
             None if self.deviation is None else float(self.deviation[node]),
-            self.densities.of_node(node),
+            self._density_of(node),
             self.scatters.get(node),
             None if self.skewness is None else self.skewness[node],
             None if self.middle is None else self.middle[node],
             None if self.weighed is None else self.weighed[node],
-            self._squared_weights(node),
+            None if squares is None else squares[node],
         )
 
-    def _squared_weights(self, node: int) -> float | None:
-        # Of weights that only count rows, nothing is kept.
-        if self.weighed is None or self.squared_weights is None:
+    def _density_of(self, node: int) -> Density | None:
+        """Where a node's rows lie; None if it does not split on one feature."""
+        feature = int(self.cells.feature[node])
+        if feature < 0:
             return None
-        return self.squared_weights[node]
+        mine = slice(*self.cells.start[node : node + 2].tolist())
+        counts, totals = self.in_cells[mine], None if self.totals is None else self.totals[mine]
+        edges, ends, spans = None, None, self.cells.spans.get(feature)
+        cells = np.arange(len(counts))
+        if spans is not None:
+            n_rows = counts[:-1].sum(axis=1)
+            pieces = slice(*self.cells.piece_start[node : node + 2].tolist())
+            edges = axis_of(spans, n_rows, self.cells.piece_upper[pieces][:-1])
+            cells = np.append(cell_of_spans(spans, edges), len(edges) - 1)
+            held = np.flatnonzero(n_rows)
+            ends = (float(spans.low[held[0]]), float(spans.high[held[-1]])) if len(held) else None
+        n_cells = len(counts) if edges is None else len(edges)
+        joined = np.zeros((n_cells, counts.shape[1]), dtype=counts.dtype)
+        np.add.at(joined, cells, counts)
+        own = missing_total = None
+        if totals is not None:
+            sums = np.bincount(cells, totals, n_cells)
+            *rounded, missing_total = [in_digits(total, SUM_DIGITS) for total in sums.tolist()]
+            own = np.array(rounded)
+        return Density(edges, packed(joined[:-1]), own, joined[-1], missing_total, ends)
 
 
 def _range(numbers: list[float]) -> tuple[float, float]:
@@ -457,13 +404,6 @@ def edges_of_targets(targets: np.ndarray) -> np.ndarray:
     """The same of all targets."""
     sample = targets[sampled(0, len(targets), len(targets), RANGE_ROWS)]
     return target_edges_of(float(targets.min()), float(targets.max()), sample)
-
-
-def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
-    """Where parts of these lengths start, and where the last ends."""
-    found = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=found[1:])
-    return found
 
 
 def in_digits(number: float, digits: int) -> float:

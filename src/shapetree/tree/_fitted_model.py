@@ -30,7 +30,7 @@ class FittedModel:
 
     Attributes
     ----------
-    trees : tuple of TreeArrays
+    trees : sequence of TreeArrays
         One or more.
     features : tuple of FeatureInfo
         Those that the model does not use keep their names and kinds, but no categories: these may
@@ -53,7 +53,7 @@ class FittedModel:
 
     kind: ClassVar[str]
 
-    trees: tuple[TreeArrays, ...]
+    trees: Sequence[TreeArrays]
     features: tuple[FeatureInfo, ...]
     has_names: bool
     classes: tuple[np.ndarray, ...] | None

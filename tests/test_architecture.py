@@ -31,10 +31,11 @@ LAYERS = {
             "_fingerprint",
             "_open",
             "_map_join",
+            "_store",
             "_table",
         ),
         "_labels",
-        *("_sampling", "_store", "_binning", "_sums", "_shares", "_statistics", "_values"),
+        *("_sampling", "_binning", "_sums", "_shares", "_statistics", "_values"),
         *("_targets", "_parts"),
         *("_sources", "_batches", "_stored"),
     ],
@@ -99,8 +100,15 @@ LAYERS = {
         ),
     ],
     "drawing": ["_palette", "_ticks", "_date_ticks", "_scales", "_outlines", "_plane_map"],
-    "plot": None,
-    "export": None,
+    "plot": [
+        *("_text_width", "_layout", "_colours", "_picture", "_canvas", "_path", "_row", "_scene"),
+        *("_card", "_strip_card", "_ordered_card", "_category_card", "_pair_card", "_leaves"),
+        *("_legend", "_node", "_tree"),
+    ],
+    "export": [
+        *("_routes", "_python", "_dialects", "_forks", "_sql_writer", "_lists", "_sql", "_onnx"),
+        *("_shapes", "_js", "_page_words", "_html", "_text", "_dot"),
+    ],
     "fit": [
         *(
             "_scores",

@@ -33,7 +33,7 @@ from shapetree._core.histogram import Targets, build_cells, build_histograms, su
 from shapetree._core.inner_tree import cut_into_pieces
 from shapetree._core.oblique import PairFitter
 from shapetree._core.pieces import PairCuts
-from shapetree._core.polish import cheapest_path, polish_branches
+from shapetree._core.polish import polish_branches
 from shapetree._core.predictor import TreeLayout, count_cells, find_leaves
 from shapetree._core.reduced import (
     cheapest_shape,
@@ -274,18 +274,6 @@ def test_polish(data, sample):
     result = survives(polish_branches, **arguments)
     if result is not None:
         assert result[0].max() < arguments["n_branches"]
-
-
-@fuzz
-@given(st.data())
-def test_cheapest_path(data):
-    costs = np.arange(12.0).reshape(4, 3)
-    arguments = nearly(
-        data.draw, costs=costs, penalty=1.0, max_segments=data.draw(st.sampled_from([1, 2, 2**30]))
-    )
-    path = survives(cheapest_path, **arguments)
-    if path is not None:
-        assert path.max() < np.shape(arguments["costs"])[1]
 
 
 @fuzz
@@ -855,8 +843,6 @@ def test_routed_rows(data, seed):
     survives(routed.leaf_totals, **nearly(data.draw, leaves=nodes, **of_nodes))
     survives(routed.piece_counts, **nearly(data.draw, nodes=nodes, n_threads=n_threads))
     survives(routed.pieces_below, **nearly(data.draw, node=0, weights=rng.random(6)))
-    split = 0, np.array([0, 1, 2, 200], dtype=np.uint8)
-    survives(routed.branch_counts, **nearly(data.draw, node=0, split_at=split, n_branches=3))
     level = nearly(data.draw, nodes=np.unique(nodes), **of_nodes)
     found = survives(routed.branch_losses, **level)
     if found is None:

@@ -7,7 +7,7 @@ from chance import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shapetree.data._map_join import LocalParts, Question, add, run_inquiries, run_inquiry
+from shapetree.data._map_join import LocalParts, Question, add, run_inquiries
 
 
 def multiplied(part, factor):
@@ -52,7 +52,10 @@ def test_inquiries_are_answered_alike_together_and_alone(all_factors, parts, n_a
     asked = CountedParts(parts)
     found = run_inquiries([doubled_sums(factors) for factors in all_factors], asked, n_at_once)
     assert found == [naive_sums(factors, parts) for factors in all_factors]
-    alone = [run_inquiry(doubled_sums(factors), sum(parts)) for factors in all_factors]
+    alone = [
+        run_inquiries([doubled_sums(factors)], LocalParts([sum(parts)]), 1)[0]
+        for factors in all_factors
+    ]
     assert alone == found
     lengths = list(map(len, all_factors))
     groups = [lengths[first : first + n_at_once] for first in range(0, len(lengths), n_at_once)]

@@ -24,7 +24,6 @@ from shapetree.data._parts import (
     join_samples,
     read_part_targets,
     sample_part,
-    select,
 )
 from shapetree.data._table import read_table
 
@@ -128,7 +127,7 @@ def describe_part(part, reading, name):
         if len(part) == 0:
             return empty_description(reading)
         frame = nw.from_native(part, eager_only=True)
-        table = read_table(select(frame, reading.features), reading.categorical_features)
+        table = read_table(frame.select(reading.features).to_native(), reading.categorical_features)
         targets, weights = read_part_targets(frame, reading)
         classes = distinct_classes(targets)[0] if reading.has_classes else None
         return description_of(table, targets, weights, classes, name)
@@ -140,7 +139,11 @@ def encode_part(part, reading, found):
     targets, weights = read_part_targets(frame, reading)
     if found.classes is not None and len(targets):
         targets = number_classes(targets, found.classes)
-    return encode_features(select(frame, reading.features), found.features), targets, weights
+    return (
+        encode_features(frame.select(reading.features).to_native(), found.features),
+        targets,
+        weights,
+    )
 
 
 def describe(*frames, **options):

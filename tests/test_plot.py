@@ -796,7 +796,7 @@ def test_a_failure_while_drawing_leaves_no_figure(fitted, monkeypatch):
     def fail(*_):
         raise RuntimeError("no paint")
 
-    monkeypatch.setattr("shapetree.plot._canvas.Canvas.paint", fail)
+    monkeypatch.setattr("shapetree.plot._canvas.Canvas.draw", fail)
     with pytest.raises(RuntimeError, match="no paint"):
         plot_tree(fitted)
     assert not plt.get_fignums()

@@ -328,20 +328,6 @@ def test_pieces_are_counted(seed, is_weighted):
     assert_array_equal(places.order, forest.routed()[1].order)
 
 
-@given(SEEDS)
-def test_branches_of_other_splits_are_counted(seed):
-    forest = Forest(seed)
-    routed, _ = forest.routed()
-    node = int(forest.rng.integers(forest.n_nodes))
-    for other in np.flatnonzero(forest.n_branches).tolist():
-        feature = forest.feature[other]
-        split = forest.cuts[other] or (feature, forest.branch_of_bin[other])
-        counts = [0] * forest.n_branches[other]
-        for row in forest.rows_at(node):
-            counts[forest.branch(other, row)] += 1
-        assert routed.branch_counts(node, split, len(counts)) == counts
-
-
 # Sums over leaves
 
 
@@ -837,11 +823,6 @@ def test_other_arguments_that_do_not_fit_are_refused():
         lambda: routed.leaf_sums(numbers(9), labels, 1),
         lambda: routed.leaf_ranges(numbers(0), labels, 1),
         lambda: routed.leaf_totals(numbers(0), labels, np.zeros((5, 2)), np.ones(2), 1),
-        lambda: routed.branch_counts(9, (0, np.zeros(2, dtype=np.uint8)), 2),
-        lambda: routed.branch_counts(0, (0, np.zeros(1, dtype=np.uint8)), 2),
-        lambda: routed.branch_counts(0, (1, np.zeros(2, dtype=np.uint8)), 2),
-        lambda: routed.branch_counts(0, (0, np.zeros(2, dtype=np.uint8)), 0),
-        lambda: routed.branch_counts(0, one_cut(2, [0, 1], 0), 2),
     ):
         with pytest.raises(ValueError, match=r"\w"):
             call()

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapetree._core.columns import Columns
 from shapetree._core.pieces import PairCuts
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree.data._sums import bound_of_sum, exact_unit
+from shapetree.data._sums import bound_of, exact_unit, local_numbers
 
 SEEDS = st.integers(0, 2**32 - 1)
 THREADS = st.sampled_from([1, 2, 5])
@@ -261,7 +261,7 @@ def test_spreads_equal_their_naive_twin_in_any_order(problem, seed):
     differences = y - centres[at]
     losses = (np.abs(differences) if absolute else differences**2).sum(axis=1)
     losses = losses if weights is None else losses * weights
-    unit = exact_unit(bound_of_sum(losses))
+    unit = exact_unit(bound_of(local_numbers(losses)))
     order = np.arange(len(y))
     least, greatest, sums = spreads(*problem, order, unit)
     for node in range(len(centres)):

@@ -11,11 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree.data._sums import (
     bound_of,
-    bound_of_sum,
     evidence_of,
-    exact_mean,
     exact_unit,
-    find_evidence,
     local_numbers,
     mean_of,
     on_grid,
@@ -37,7 +34,7 @@ numbers = st.integers(1, 40).flatmap(
 
 def exact_weights(weights):
     """Weights as evidence, and what evidence of 1 weighs."""
-    evidence = find_evidence(weights, None)
+    evidence = evidence_of(local_numbers(weights, None))
     return evidence.of(weights, None), evidence.size
 
 
@@ -60,7 +57,7 @@ def assert_sums_exactly(values, rng):
 
 @given(numbers, SEEDS)
 def test_numbers_on_a_grid_sum_to_the_same_bits_in_any_order(values, seed):
-    bound = bound_of_sum(values)
+    bound = bound_of(local_numbers(values))
     assume(np.isfinite(bound))
     rounded = on_grid(values, exact_unit(bound))
     assert_sums_exactly(rounded, np.random.default_rng(seed))
@@ -73,9 +70,11 @@ def test_bounds_bound_and_do_not_depend_on_order(values, seed, weighted):
     rng = np.random.default_rng(seed)
     values = values / 2.0**40
     weights = rng.exponential(size=len(values)) if weighted else None
-    bound = bound_of_sum(values, weights)
+    bound = bound_of(local_numbers(values, weights))
     order = rng.permutation(len(values))
-    assert bound == bound_of_sum(values[order], None if weights is None else weights[order])
+    assert bound == bound_of(
+        local_numbers(values[order], None if weights is None else weights[order])
+    )
     weighted_values = np.abs(values) * (1.0 if weights is None else weights)
     assert bound >= weighted_values.sum() * (1 - 1e-12)
     greatest = np.abs(values).max() * (1.0 if weights is None else weights.max())
@@ -159,8 +158,8 @@ def test_means_are_right_and_do_not_depend_on_order(seed, n, scale, weighted):
     rng = np.random.default_rng(seed)
     values, order = rng.normal(size=(n, 2)) * scale, rng.permutation(n)
     weights = exact_weights(some_weights(rng, n, 1.0))[0] if weighted else None
-    mean = exact_mean(values, weights)
-    shuffled = exact_mean(values[order], None if weights is None else weights[order])
+    mean = mean_of(local_numbers(values, weights))
+    shuffled = mean_of(local_numbers(values[order], None if weights is None else weights[order]))
     assert_array_equal(mean, shuffled)
     largest = np.abs(values).max()
     assert_allclose(mean, np.average(values, axis=0, weights=weights), atol=1e-12 * largest)
@@ -211,7 +210,7 @@ def test_parts_agree_on_what_one_holder_of_all_rows_says(seed, n, scale, weighte
     weights = exact_weights(some_weights(rng, n, 1.0))[0] if weighted else None
     whole, parts = local_numbers(values, weights), in_parts(rng, values, weights)
     assert parts.n_rows == whole.n_rows
-    assert bound_of(parts) == bound_of(whole) == bound_of_sum(values, weights)
+    assert bound_of(parts) == bound_of(whole) == bound_of(local_numbers(values, weights))
     assert weight_of(parts) == weight_of(whole)
     assert_array_equal(mean_of(parts), mean_of(whole))
 
@@ -227,5 +226,5 @@ def test_parts_agree_on_evidence(seed, n, scale, kind, has_importance):
     importance = rng.choice([0.25, 1.5, 3.0], n) if has_importance else None
     with np.errstate(under="ignore"):
         assume(np.all(weights * (1.0 if importance is None else importance) > 0))
-    found = find_evidence(weights, importance)
+    found = evidence_of(local_numbers(weights, importance))
     assert evidence_of(in_parts(rng, weights, importance)) == found

@@ -948,8 +948,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
             `ccp_alphas`, the ascending values of `ccp_alpha` at which one more node is pruned, and
             `impurities`, the mean impurity of the leaves that remain.
         """
-        path = pruning_path(clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight).tree_)
-        return Bunch(ccp_alphas=path.ccp_alphas, impurities=path.impurities)
+        grown = clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight)
+        return pruning_path(grown.tree_)
 
     def prune(self, nodes: Iterable[int]) -> Self:
         """Turn some nodes into leaves.

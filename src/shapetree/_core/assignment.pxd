@@ -24,6 +24,8 @@ cdef double partition_loss(
     double* sums,
 ) noexcept nogil
 
+cdef void sort_by_key(const double* key, int32_t* order, int n) noexcept nogil
+
 cdef void order_by_content(
     const CriterionInfo* c, const double* stats, int n, Arena* arena, int32_t* order
 ) noexcept nogil

@@ -328,7 +328,11 @@ cdef double descend(
 cdef double kmeans(
     const CriterionInfo* c, Pieces pieces, int k, int n_passes, Arena* arena, branch_t* branch
 ) noexcept nogil:
-    """Weighted k-means of the pieces' distributions (or means); returns the criterion's loss."""
+    """Weighted k-means of the pieces' distributions (or means); returns the criterion's loss.
+
+    In turns, each centre becomes the supergradient of its branch's sum, and each piece goes to the
+    branch b where dot(its statistics, centre[b]) is least.
+    """
     cdef:
         Mark mark = arena_mark(arena)
         int n = pieces.n_pieces, n_stats = c.n_stats

@@ -102,7 +102,7 @@ cdef int check_rows(const int32_t[::1] rows, Py_ssize_t n_rows) except -1:
 cdef void move_rows(
     bin_t* bins, const int32_t* place, Py_ssize_t n_rows, bin_t* scratch
 ) noexcept nogil:
-    """Move the row at i to place[i], for all i."""
+    """Move the row at i to place[i], for all i: scratch[place[i]] = bins[i], and all back."""
     cdef Py_ssize_t row
     for row in range(n_rows):
         scratch[place[row]] = bins[row]

@@ -26,7 +26,7 @@ from shapetree._core.criterion cimport (
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, targets_from
 from shapetree._core.pair_tree cimport (
     FIRST_AXIS, SECOND_AXIS, PairNode, PairShape, PairTree, add_children, can_pay, choose_branches,
-    grow, max_leaves_of, set_price, take_tree,
+    grow, options_for_pairs, plant, set_price, take_tree,
 )
 from shapetree._core.search cimport Options, options_of
 from shapetree._core.threads cimport (
@@ -54,14 +54,140 @@ cdef extern from "vector.h":
     ) noexcept nogil
 
 cdef enum:
+    N_GROUPS = 32            # of a feature at most
+    STRIDE = N_GROUPS + 1    # of a table of cells: the last group holds the missing values
+    N_BUCKETS = 32           # of a projection
     N_CROSSING = 16          # buckets of a projection where crossings are sought
     ROWS_PER_BLOCK = 16_384  # whose groups are looked up at a time
     MIN_ROWS_PER_PART = 2048  # rows that are worth cells of a thread's own
     MAX_OWN_CELLS = 1 << 23  # of all threads
     MANY_CELLS = 256         # so many are in buckets all over the plane
 
+ctypedef struct Grid:
+    # One pair's cells that hold rows, as the points of an inner tree.
+    #
+    #      3 |   c     d       order   [ a b | c e d ]    leaf after leaf; cells are points
+    #      2 | b                         low    high
+    #      1 | a       e       bucket  [ 0 1 1 .. 0 ]     of a cell along each orientation: a
+    #        +-----------                                 cut parts buckets below a threshold
+    #          0   1   2       sums[orientation, bucket, plane] tell the best cut of a leaf
+    const CriterionInfo* c
+    const Options* options
+    int n_cells
+    double* stats            # n_cells x n_stats
+    int32_t* n_rows
+    int32_t* order           # cells in the order of the tree's leaves
+    int32_t* scratch
+    int n_orientations
+    int first_active         # orientations first_active..stop_active-1 may be cut along
+    int stop_active
+    uint8_t* bucket          # n_cells x n_orientations: where a cell lies along each
+    # What cuts are chosen by: weight, then statistics (means for absolute error), then rows if
+    # these have weights and must be counted.
+    double* planes           # n_cells x plane_stride
+    int n_planes
+    int plane_stride
+    int n_values
+    int rows_plane
+    double least_rows        # in that plane, on either side of a cut
+    double* missing          # statistics of the rows that lack either feature
+    int n_missing
+    int min_rows
+    Arena* arena
+
 # A greedy tree that tells this share of what its pair has to tell is good enough.
 cdef double GREEDY_SHARE = 0.8
+
+
+cdef int check_pairs(const int32_t[:, ::1] pairs, int n_features) except -1:
+    """Refuse pairs of features that do not exist."""
+    cdef Py_ssize_t p
+    if pairs.shape[1] != 2:
+        raise ValueError("pairs must name two features each")
+    for p in range(pairs.shape[0]):
+        if not (0 <= pairs[p, 0] < n_features and 0 <= pairs[p, 1] < n_features):
+            raise ValueError("pairs must name two features each")
+    return 0
+
+
+ctypedef struct GridSums:
+    # What grids are summed of: a row adds its channels to a cell of every pair.
+    #
+    #     row   group of feature 3   of feature 8        pair (3, 8)
+    #      0            5                 2              cells[5, 2] += channels of row 0
+    #      1            0                 7              cells[0, 7] += channels of row 1
+    const Column* columns         # of bins
+    const int32_t* rows           # the node's
+    bint in_order                 # whether targets stand in the rows' order
+    const int64_t* offsets
+    const uint8_t* group_of_bin
+    int n_groups
+    const int32_t* pairs          # two features each
+    const int32_t* used           # features that are in some pair
+    int n_used
+    const int32_t* slot           # of each feature among these
+    int n_cells                   # of a pair, and their channels
+
+
+cdef void add_range(
+    const GridSums* sums, Targets targets, Py_ssize_t first, Py_ssize_t last, int first_pair,
+    int last_pair, Arena* arena, double* cells,
+) noexcept nogil:
+    """Add some rows to the cells of some pairs, of which the first are given."""
+    cdef:
+        Py_ssize_t n
+        int f
+        Mark mark = arena_mark(arena)
+        NodeTargets given = targets.as_they_are(), block
+        uint8_t* groups
+        bint are_classes = given.labels != NULL and given.weights == NULL and (
+            given.n_outputs == 1 and sums.n_cells <= 65536)
+    while first < last and not must_stop(arena, (last - first) * (last_pair - first_pair)):
+        n = min(<Py_ssize_t> ROWS_PER_BLOCK, last - first)
+        if sums.in_order:
+            block = targets_from(given, first)
+        else:
+            block = targets.gather(sums.rows + first, n, arena)
+        groups = <uint8_t*> take_branches(arena, sums.n_used * n)
+        if arena.failed:
+            return
+        for f in range(sums.n_used):
+            look_up_groups(&sums.columns[sums.used[f]],
+                           sums.group_of_bin + sums.offsets[sums.used[f]], sums.rows + first, n,
+                           groups + f * n)
+        if are_classes:
+            count_block(sums, groups, block.labels, n, first_pair, last_pair, arena, cells)
+        else:
+            add_block(sums, groups, &block, n, first_pair, last_pair, cells)
+        arena_release(arena, mark)
+        first += n
+
+
+cdef void look_up_groups(
+    const Column* column, const uint8_t* group_of_bin, const int32_t* rows, Py_ssize_t n,
+    uint8_t* group,
+) noexcept nogil:
+    cdef Py_ssize_t k
+    if column.kind == UINT8:
+        for k in range(n):
+            group[k] = group_of_bin[(<const uint8_t*> column.data)[rows[k]]]
+    else:
+        for k in range(n):
+            group[k] = group_of_bin[code_at(column, rows[k])]
+
+
+cdef void add_block(
+    const GridSums* sums, const uint8_t* groups, const NodeTargets* targets, Py_ssize_t n,
+    int first_pair, int last_pair, double* cells,
+) noexcept nogil:
+    """Add a block of rows to the cells of some pairs."""
+    cdef:
+        Py_ssize_t p
+        const int32_t* pair
+    for p in range(first_pair, last_pair):
+        pair = sums.pairs + 2 * p
+        add_rows(targets, groups + sums.slot[pair[0]] * n, groups + sums.slot[pair[1]] * n, n,
+                 sums.n_groups, cells + (p - first_pair) * sums.n_cells)
 
 
 cdef void add_rows(
@@ -87,109 +213,11 @@ cdef void add_rows(
         add_row(targets, k, cells + (code_a[k] * stride + code_b[k]) * n_channels)
 
 
-cdef void look_up_groups(
-    const Column* column, const uint8_t* group_of_bin, const int32_t* rows, Py_ssize_t n,
-    uint8_t* group,
-) noexcept nogil:
-    cdef Py_ssize_t k
-    if column.kind == UINT8:
-        for k in range(n):
-            group[k] = group_of_bin[(<const uint8_t*> column.data)[rows[k]]]
-    else:
-        for k in range(n):
-            group[k] = group_of_bin[code_at(column, rows[k])]
-
-
-cdef int check_pairs(const int32_t[:, ::1] pairs, int n_features) except -1:
-    """Refuse pairs of features that do not exist."""
-    cdef Py_ssize_t p
-    if pairs.shape[1] != 2:
-        raise ValueError("pairs must name two features each")
-    for p in range(pairs.shape[0]):
-        if not (0 <= pairs[p, 0] < n_features and 0 <= pairs[p, 1] < n_features):
-            raise ValueError("pairs must name two features each")
-    return 0
-
-
-ctypedef struct GridSums:
-    # What grids are summed of.
-    const Column* columns         # of bins
-    const int32_t* rows           # the node's
-    const int64_t* offsets
-    const uint8_t* group_of_bin
-    int n_groups
-    const int32_t* pairs          # two features each
-    const int32_t* used           # features that are in some pair
-    int n_used
-    const int32_t* slot           # of each feature among these
-    int n_cells                   # of a pair, and their channels
-
-
-cdef void add_range(
-    const GridSums* sums, Targets targets, bint in_order, Py_ssize_t first, Py_ssize_t last,
-    int first_pair, int last_pair, bint is_new, Arena* arena, double* cells,
-) noexcept nogil:
-    """Add some rows to the cells of some pairs, of which the first are given.
-
-    New cells hold nothing yet, not even zeros.
-    """
-    cdef:
-        Py_ssize_t n
-        Mark mark = arena_mark(arena)
-        NodeTargets given = targets.as_they_are(), block
-        bint are_classes = given.labels != NULL and given.weights == NULL and (
-            given.n_outputs == 1 and sums.n_cells <= 65536)
-    while first < last and not must_stop(arena, (last - first) * (last_pair - first_pair)):
-        n = min(<Py_ssize_t> ROWS_PER_BLOCK, last - first)
-        if in_order:
-            block = targets_from(given, first)
-        else:
-            block = targets.gather(sums.rows + first, n, arena)
-        if arena.failed:
-            return
-        if is_new and not (are_classes and n >= sums.n_cells):
-            memset(cells, 0, <size_t> (last_pair - first_pair) * sums.n_cells * sizeof(double))
-            is_new = False
-        if are_classes:
-            count_block(
-                sums, sums.rows + first, block.labels, n, first_pair, last_pair, is_new, arena,
-                cells)
-        else:
-            add_block(sums, sums.rows + first, &block, n, first_pair, last_pair, arena, cells)
-        is_new = False
-        arena_release(arena, mark)
-        first += n
-
-
-cdef void add_block(
-    const GridSums* sums, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n,
+cdef void count_block(
+    const GridSums* sums, const uint8_t* groups, const int32_t* labels, Py_ssize_t n,
     int first_pair, int last_pair, Arena* arena, double* cells,
 ) noexcept nogil:
-    """Add a block of rows to the cells of some pairs."""
-    cdef:
-        Py_ssize_t p
-        int f
-        const int32_t* pair
-        uint8_t* codes = <uint8_t*> take_branches(arena, sums.n_used * n)
-    if arena.failed:
-        return
-    for f in range(sums.n_used):
-        look_up_groups(
-            &sums.columns[sums.used[f]], sums.group_of_bin + sums.offsets[sums.used[f]], rows, n,
-            codes + f * n)
-    for p in range(first_pair, last_pair):
-        pair = sums.pairs + 2 * p
-        add_rows(targets, codes + sums.slot[pair[0]] * n, codes + sums.slot[pair[1]] * n, n,
-                 sums.n_groups, cells + (p - first_pair) * sums.n_cells)
-
-
-cdef void count_block(
-    const GridSums* sums, const int32_t* rows, const int32_t* labels, Py_ssize_t n,
-    int first_pair, int last_pair, bint is_new, Arena* arena, double* cells,
-) noexcept nogil:
     """The same for one class of each row, all of the same weight.
-
-    Cells may be new if rows are as many.
 
     A row's cell is the sum of two numbers, of its first group, and of its second one and class.
     """
@@ -197,6 +225,7 @@ cdef void count_block(
         Py_ssize_t p, k
         int f, first = -1, n_stats = sums.n_cells // (sums.n_groups * sums.n_groups)
         const int32_t* pair
+        const uint8_t* group
         uint16_t* lows = <uint16_t*> take_branches(arena, 2 * sums.n_used * n)
         uint16_t* low
         uint16_t* high = <uint16_t*> take_branches(arena, 2 * n)
@@ -204,16 +233,17 @@ cdef void count_block(
     if arena.failed:
         return
     for f in range(sums.n_used):
-        look_up_classes(
-            &sums.columns[sums.used[f]], sums.group_of_bin + sums.offsets[sums.used[f]], rows,
-            labels, n, n_stats, lows + f * n)
+        low = lows + f * n
+        group = groups + f * n
+        for k in range(n):
+            low[k] = <uint16_t> (group[k] * n_stats + labels[k])
     for p in range(first_pair, last_pair):
         pair = sums.pairs + 2 * p
         if pair[0] != first:
             first = pair[0]
-            low = lows + sums.slot[first] * n
+            group = groups + sums.slot[first] * n
             for k in range(n):
-                high[k] = <uint16_t> ((low[k] - labels[k]) * sums.n_groups)
+                high[k] = <uint16_t> (group[k] * n_stats * sums.n_groups)
         low = lows + sums.slot[pair[1]] * n
         if n < sums.n_cells:
             for k in range(n):
@@ -223,23 +253,8 @@ cdef void count_block(
             memset(counts, 0, sums.n_cells * sizeof(int32_t))
             count_cells(high, low, n, counts)
             for k in range(sums.n_cells):
-                cells[k] = counts[k] if is_new else cells[k] + counts[k]
+                cells[k] += counts[k]
         cells += sums.n_cells
-
-
-cdef void look_up_classes(
-    const Column* column, const uint8_t* group_of_bin, const int32_t* rows, const int32_t* labels,
-    Py_ssize_t n, int n_stats, uint16_t* cell,
-) noexcept nogil:
-    """Where the rows' groups and classes are among the cells of one group of another feature."""
-    cdef Py_ssize_t k
-    if column.kind == UINT8:
-        for k in range(n):
-            cell[k] = <uint16_t> (
-                group_of_bin[(<const uint8_t*> column.data)[rows[k]]] * n_stats + labels[k])
-    else:
-        for k in range(n):
-            cell[k] = <uint16_t> (group_of_bin[code_at(column, rows[k])] * n_stats + labels[k])
 
 
 cdef void count_cells(
@@ -303,8 +318,8 @@ def sum_grids(
         raise ValueError("there must be one thread at least, and a target for each row")
     if n_pairs == 0 or targets.n_channels == 0:
         return
+    cells[:] = 0.0
     if n == 0:
-        cells[:] = 0.0
         return
     slot = np.full(bins.n_columns, -1, dtype=np.int32)
     used = np.empty(min(bins.n_columns, 2 * n_pairs), dtype=np.int32)
@@ -318,6 +333,7 @@ def sum_grids(
                 sums.n_used += 1
     sums.columns = bins.column
     sums.rows = &rows[0]
+    sums.in_order = in_order
     sums.offsets = &offsets[0]
     sums.group_of_bin = &group_of_bin[0]
     sums.n_groups = n_groups
@@ -332,18 +348,16 @@ def sum_grids(
         n_parts = min(n_threads, n_pairs)
         # As many threads as ever: OpenMP would end the others, and start them again.
         for p in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
-            add_range(&sums, targets, in_order, 0, n, n_pairs * p // n_parts,
-                      n_pairs * (p + 1) // n_parts, True, &arenas.of_thread[threadid()],
-                      &cells[n_pairs * p // n_parts, 0, 0])
+            add_range(&sums, targets, 0, n, n_pairs * p // n_parts, n_pairs * (p + 1) // n_parts,
+                      &arenas.of_thread[threadid()], &cells[n_pairs * p // n_parts, 0, 0])
         arenas.finish()
         return
     own = np.zeros((n_threads - 1, size))
     total = &cells[0, 0, 0]
-    memset(total, 0, size * sizeof(double))
     n_parts = <int> max(n_threads, n // ROWS_PER_BLOCK)
     for p in prange(n_parts, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        add_range(&sums, targets, in_order, n * p // n_parts, n * (p + 1) // n_parts, 0, n_pairs,
-                  False, &arenas.of_thread[threadid()],
+        add_range(&sums, targets, n * p // n_parts, n * (p + 1) // n_parts, 0, n_pairs,
+                  &arenas.of_thread[threadid()],
                   &own[threadid() - 1, 0] if threadid() else total)
     arenas.finish()
     for i in prange(size, nogil=True, num_threads=n_threads, schedule="static"):
@@ -387,23 +401,33 @@ cdef void fill_planes(Grid* grid) noexcept nogil:
 
 
 cdef double gain_of_cut(
-    Grid* grid, const PairNode* node, const double* total, int orientation, int position
+    Grid* grid, const PairNode* node, const double* total, const double* sums
 ) noexcept nogil:
-    """Impurity that a cut of a leaf with these statistics takes away."""
+    """Impurity that a leaf's cut takes away, given its statistics.
+
+    They are summed from the planes of the buckets below the cut, if there are sums of these, or
+    from the leaf's cells.
+    """
     cdef:
         Mark mark = arena_mark(grid.arena)
-        int n_stats = grid.c.n_stats, i, j, cell
+        int n_stats = grid.c.n_stats, position = <int> node.threshold, i, j, b
         double* low = take_doubles(grid.arena, n_stats)
         double* high = take_doubles(grid.arena, n_stats)
+        const double* cell
         double gain
     if grid.arena.failed:
         return 0.0
     memset(low, 0, n_stats * sizeof(double))
-    for i in range(node.start, node.stop):
-        cell = grid.order[i]
-        if bucket_of(grid, orientation, cell) < position:
+    if sums != NULL:
+        for b in range(position):
             for j in range(n_stats):
-                low[j] += grid.stats[cell * n_stats + j]
+                low[j] += sums[b * grid.plane_stride + j]
+    else:
+        for i in range(node.start, node.stop):
+            if bucket_of(grid, node.orientation, grid.order[i]) < position:
+                cell = grid.stats + grid.order[i] * n_stats
+                for j in range(n_stats):
+                    low[j] += cell[j]
     for j in range(n_stats):
         high[j] = total[j] - low[j]
     gain = impurity(grid.c, total) - impurity(grid.c, low) - impurity(grid.c, high)
@@ -426,7 +450,7 @@ cdef void describe(Grid* grid, PairTree* tree, int leaf) noexcept nogil:
         node.n_rows += grid.n_rows[cell]
         for j in range(n_stats):
             total[j] += grid.stats[cell * n_stats + j]
-    set_price(grid.c, grid.region_penalty, 1.0, tree, leaf)
+    set_price(grid.c, grid.options.region_penalty, 1.0, tree, leaf)
 
 
 cdef void describe_and_cut(void* points, PairTree* tree, int leaf) noexcept nogil:
@@ -490,38 +514,16 @@ cdef void find_cut(Grid* grid, PairNode* node, const double* total) noexcept nog
                 best = h
     if best >= 0:
         node.orientation = first + best
-        node.threshold = least_bucket[best] + position[best]
         if grid.c.kind == ABSOLUTE:
-            node.gain = gain_of_cut(grid, node, total, first + best, <int> node.threshold)
+            node.threshold = least_bucket[best] + position[best]
+            node.gain = gain_of_cut(grid, node, total, NULL)
         else:
-            node.gain = gain_of_sums(
-                grid, total, sums + best * width * stride, <int> position[best])
+            # Labels: the planes behind that of weights; moments: these, too.
+            node.threshold = position[best]
+            node.gain = gain_of_cut(
+                grid, node, total, sums + best * width * stride + (grid.c.kind != SQUARED))
+            node.threshold += least_bucket[best]
     arena_release(grid.arena, mark)
-
-
-cdef double gain_of_sums(
-    Grid* grid, const double* total, const double* sums, int position
-) noexcept nogil:
-    """Impurity that a cut takes away, from the sums by bucket along its orientation."""
-    cdef:
-        Mark mark = arena_mark(grid.arena)
-        int n_stats = grid.c.n_stats, b, j
-        # Labels: the planes behind that of weights; moments: these, too.
-        const double* planes = sums + (grid.c.kind != SQUARED)
-        double* low = take_doubles(grid.arena, n_stats)
-        double* high = take_doubles(grid.arena, n_stats)
-        double gain
-    if grid.arena.failed:
-        return 0.0
-    memset(low, 0, n_stats * sizeof(double))
-    for b in range(position):
-        for j in range(n_stats):
-            low[j] += planes[b * grid.plane_stride + j]
-    for j in range(n_stats):
-        high[j] = total[j] - low[j]
-    gain = impurity(grid.c, total) - impurity(grid.c, low) - impurity(grid.c, high)
-    arena_release(grid.arena, mark)
-    return gain
 
 
 cdef void part_cells(void* points, PairTree* tree, int leaf) noexcept nogil:
@@ -592,21 +594,17 @@ cdef Crossing best_crossing(Grid* grid, int orientation) noexcept nogil:
     return best
 
 
-cdef void plant(Grid* grid, PairTree* tree) noexcept nogil:
+cdef void plant_cells(Grid* grid, PairTree* tree) noexcept nogil:
     """Start a tree with all cells in one leaf, which keeps its description if it has one."""
     cdef int i
     for i in range(grid.n_cells):
         grid.order[i] = i
-    tree.n_nodes = 1
-    tree.nodes[0].low = -1
-    tree.nodes[0].depth = 0
-    tree.nodes[0].start = 0
-    tree.nodes[0].stop = grid.n_cells
+    plant(tree, grid.n_cells)
 
 
 cdef void plant_crossing(Grid* grid, const Crossing* crossing, PairTree* tree) noexcept nogil:
     """Start a tree whose root is cut by a crossing's first line."""
-    plant(grid, tree)
+    plant_cells(grid, tree)
     tree.nodes[0].orientation = crossing.orientation
     tree.nodes[0].threshold = crossing.bucket
     part_cells(grid, tree, 0)
@@ -625,20 +623,17 @@ cdef double gain_of_leaves(const CriterionInfo* c, const PairTree* tree) noexcep
     return gain
 
 
-cdef void grow_and_choose(
-    Grid* grid, const Options* options, PairTree* tree, PairShape* best
-) noexcept nogil:
+cdef void grow_and_choose(Grid* grid, PairTree* tree, PairShape* best) noexcept nogil:
     """Grow what was planted, and update `best` if its regions make a better shape function."""
     if grid.arena.failed:
         return
-    grow(tree, max_leaves_of(options), options.inner_max_depth, grid, describe_and_cut,
-         part_cells)
-    choose_branches(grid.c, tree, grid.missing, grid.n_missing, options, grid.arena, best)
+    grow(tree, grid.options, grid, describe_and_cut, part_cells)
+    choose_branches(grid.c, tree, grid.missing, grid.n_missing, grid.options, grid.arena, best)
 
 
 cdef void grow_from_crossing(
-    Grid* grid, const Crossing* crossing, bint framed, const Options* options, PairTree* tree,
-    PairShape* best, Start* start,
+    Grid* grid, const Crossing* crossing, bint framed, PairTree* tree, PairShape* best,
+    Start* start,
 ) noexcept nogil:
     """Grow a tree from a crossing; if it is framed, along the crossing's two orientations only."""
     cdef double share, before = best.objective
@@ -648,22 +643,21 @@ cdef void grow_from_crossing(
     if tree.nodes[1].n_rows == 0 or tree.nodes[2].n_rows == 0:
         return
     share = weight_of(grid.c, tree.stats + grid.c.n_stats) / weight_of(grid.c, tree.stats)
-    grow_and_choose(grid, options, tree, best)
+    grow_and_choose(grid, tree, best)
     if best.objective < before:
         start.orientation = crossing.orientation
         start.share = share
         start.framed = framed
 
 
-cdef inline bint may_cross(const Grid* grid, const Options* options) noexcept nogil:
+cdef inline bint may_cross(const Grid* grid) noexcept nogil:
     """Whether an inner tree has room for two cuts that cross."""
-    return (not grid.arena.failed and options.inner_max_leaves >= 4
-            and options.inner_max_depth >= 2)
+    return (not grid.arena.failed and grid.options.inner_max_leaves >= 4
+            and grid.options.inner_max_depth >= 2)
 
 
 cdef void grow_on_grid(
-    Grid* grid, double information, const Options* options, PairTree* tree, PairShape* best,
-    Start* start,
+    Grid* grid, double information, PairTree* tree, PairShape* best, Start* start
 ) noexcept nogil:
     """Grow a greedy tree and one that starts from the best crossing, and keep the better.
 
@@ -676,10 +670,10 @@ cdef void grow_on_grid(
         Crossing crossing, best_of_all
     grid.first_active = 0
     grid.stop_active = grid.n_orientations
-    plant(grid, tree)
+    plant_cells(grid, tree)
     describe_and_cut(grid, tree, 0)
-    grow_and_choose(grid, options, tree, best)
-    if not may_cross(grid, options) or (
+    grow_and_choose(grid, tree, best)
+    if not may_cross(grid) or (
             gain_of_leaves(grid.c, tree) >= GREEDY_SHARE * information):
         return
     best_of_all.orientation = -1
@@ -689,11 +683,11 @@ cdef void grow_on_grid(
         if crossing.loss < best_of_all.loss:
             best_of_all = crossing
     if best_of_all.orientation >= 0 and not grid.arena.failed:
-        grow_from_crossing(grid, &best_of_all, True, options, tree, best, start)
+        grow_from_crossing(grid, &best_of_all, True, tree, best, start)
 
 
 cdef void grow_from_all_crossings(
-    Grid* grid, const Options* options, PairTree* tree, PairShape* best, Start* start
+    Grid* grid, PairTree* tree, PairShape* best, Start* start
 ) noexcept nogil:
     """Grow trees from the best crossing of each pair of perpendicular orientations.
 
@@ -703,18 +697,18 @@ cdef void grow_from_all_crossings(
     cdef:
         int h
         Crossing crossing, best_of_all
-    plant(grid, tree)
+    plant_cells(grid, tree)
     describe(grid, tree, 0)
     best_of_all.orientation = -1
     best_of_all.loss = INFINITY
-    for h in range(0, grid.n_orientations - 1 if may_cross(grid, options) else 0, 2):
+    for h in range(0, grid.n_orientations - 1 if may_cross(grid) else 0, 2):
         crossing = best_crossing(grid, h)
         if crossing.orientation >= 0 and not grid.arena.failed:
-            grow_from_crossing(grid, &crossing, True, options, tree, best, start)
+            grow_from_crossing(grid, &crossing, True, tree, best, start)
             if crossing.loss < best_of_all.loss:
                 best_of_all = crossing
     if best_of_all.orientation >= 0 and not grid.arena.failed:
-        grow_from_crossing(grid, &best_of_all, False, options, tree, best, start)
+        grow_from_crossing(grid, &best_of_all, False, tree, best, start)
 
 
 # --- how promising pairs are ----------------------------------------------------------------------
@@ -836,29 +830,57 @@ cdef double loss_of_cells(
     return loss
 
 
+ctypedef struct Side:
+    # One feature of a pair: its groups, and where they lie along each orientation.
+    int n
+    const double* centre
+    int32_t* along           # n x n_orientations
+
+
 cdef void place_groups(
-    const double* centre_a, int n_a, const double* centre_b, int n_b, double cosine, double sine,
-    int orientation, int n_orientations, int32_t* along_a, int32_t* along_b,
+    const Side* a, const Side* b, double cosine, double sine, int orientation, int n_orientations
 ) noexcept nogil:
     """Note where two features' groups lie along an oblique orientation."""
     cdef:
         double low_a = INFINITY, high_a = -INFINITY, low_b = INFINITY, high_b = -INFINITY
         double width
         int i
-    for i in range(n_a):
-        low_a = min(low_a, cosine * centre_a[i])
-        high_a = max(high_a, cosine * centre_a[i])
-    for i in range(n_b):
-        low_b = min(low_b, sine * centre_b[i])
-        high_b = max(high_b, sine * centre_b[i])
+    for i in range(a.n):
+        low_a = min(low_a, cosine * a.centre[i])
+        high_a = max(high_a, cosine * a.centre[i])
+    for i in range(b.n):
+        low_b = min(low_b, sine * b.centre[i])
+        high_b = max(high_b, sine * b.centre[i])
     width = (high_a - low_a) + (high_b - low_b)
     width = 0.999999 * N_BUCKETS * FRACTIONS / width if 1e-290 < width < 1e290 else 0.0
-    for i in range(n_a):
-        along_a[i * n_orientations + orientation] = (
-            <int32_t> ((cosine * centre_a[i] - low_a) * width) if width > 0.0 else 0)
-    for i in range(n_b):
-        along_b[i * n_orientations + orientation] = (
-            <int32_t> ((sine * centre_b[i] - low_b) * width) if width > 0.0 else 0)
+    for i in range(a.n):
+        a.along[i * n_orientations + orientation] = (
+            <int32_t> ((cosine * a.centre[i] - low_a) * width) if width > 0.0 else 0)
+    for i in range(b.n):
+        b.along[i * n_orientations + orientation] = (
+            <int32_t> ((sine * b.centre[i] - low_b) * width) if width > 0.0 else 0)
+
+
+ctypedef struct Grouping:
+    # What features' bins are grouped by, and where their groups are written.
+    const double* histogram
+    int n_channels
+    int n_rough
+    uint8_t* of_bin
+    uint8_t* rough_of_bin
+    double* positions
+    double* centres
+
+
+ctypedef struct Screened:
+    # The pairs that are screened, and what holds for all of them.
+    Options options
+    const int32_t* pairs
+    const double* cells
+    int n_channels
+    const int32_t* n_groups      # of each feature
+    const double* centres        # of these
+    const double* information    # of each pair; NULL to start from all crossings
 
 
 cdef class GridScreen:
@@ -916,6 +938,7 @@ cdef class GridScreen:
             Py_ssize_t b
             double weight = 0.0
             Arenas arenas
+            Grouping grouping
             double[::1] positions
             double[:, ::1] centres
             uint8_t[::1] of_bin
@@ -936,25 +959,32 @@ cdef class GridScreen:
         n_rough = 16 if weight >= 16 * 16 * WEIGHT_PER_ROUGH_CELL else (
             8 if weight >= 8 * 8 * WEIGHT_PER_ROUGH_CELL else 4)
         arenas = Arenas(n_threads)
-        with nogil:
-            for f in prange(n, num_threads=n_threads, schedule="dynamic"):
-                n_of_feature[f] = self.group_feature(
-                    f, &histogram[self.offsets[f], 0], n_channels, n_rough,
-                    &of_bin[self.offsets[f]], &rough_of_bin[self.offsets[f]],
-                    &positions[self.offsets[f]], &centres[f, 0], &arenas.of_thread[threadid()])
+        if n > 0:
+            grouping.histogram = &histogram[0, 0]
+            grouping.n_channels = n_channels
+            grouping.n_rough = n_rough
+            grouping.of_bin = &of_bin[0]
+            grouping.rough_of_bin = &rough_of_bin[0]
+            grouping.positions = &positions[0]
+            grouping.centres = &centres[0, 0]
+        for f in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            n_of_feature[f] = self.group_feature(f, &grouping, &arenas.of_thread[threadid()])
         arenas.finish()
         return Groups(*found, n_rough)
 
-    cdef int group_feature(
-        self, int f, const double* cells, int n_channels, int n_rough, uint8_t* group,
-        uint8_t* rough, double* position, double* centre, Arena* arena,
-    ) noexcept nogil:
+    cdef int group_feature(self, int f, const Grouping* grouping, Arena* arena) noexcept nogil:
         """Fill in one feature's groups; returns how many there are."""
         cdef:
             const CriterionInfo* c = &self.criterion.info
             Mark mark = arena_mark(arena)
             int64_t offset = self.offsets[f]
             int n_bins = <int> (self.offsets[f + 1] - offset - 1)
+            int n_channels = grouping.n_channels, n_rough = grouping.n_rough
+            const double* cells = grouping.histogram + offset * n_channels
+            uint8_t* group = grouping.of_bin + offset
+            uint8_t* rough = grouping.rough_of_bin + offset
+            double* position = grouping.positions + offset
+            double* centre = grouping.centres + f * N_GROUPS
             int32_t* present = take_ints(arena, n_bins + 1)
             int32_t* order = take_ints(arena, n_bins + 1)
             double* weight = take_doubles(arena, n_bins + 1)
@@ -1063,7 +1093,7 @@ cdef class GridScreen:
             How the best inner tree starts.
         """
         cdef:
-            Options options = self.options
+            Screened screened
             int p, n_pairs = pairs.shape[0]
             const int32_t[::1] n_groups = groups.n_of_feature
             const double[:, ::1] centres = groups.centres
@@ -1076,42 +1106,47 @@ cdef class GridScreen:
                 information is not None and information.shape[0] != n_pairs):
             raise ValueError("there must be cells and information of each pair")
         self.check_groups(n_groups, centres)
-        if not 2 <= max_branches <= 254:
-            raise ValueError("max_branches must be between 2 and 254")
-        options.max_branches = max_branches
-        options.region_penalty = region_penalty
-        options.branch_penalty = branch_penalty
-        options.seed = seed
+        screened.options = options_for_pairs(
+            &self.options, max_branches, region_penalty, branch_penalty, seed)
         found = np.empty(n_pairs), np.empty(n_pairs, dtype=START)
+        if n_pairs == 0:
+            return found
         gains, starts = found
+        screened.pairs = &pairs[0, 0]
+        screened.cells = &cells[0, 0, 0]
+        screened.n_channels = cells.shape[2]
+        screened.n_groups = &n_groups[0]
+        screened.centres = &centres[0, 0]
+        screened.information = NULL if information is None else &information[0]
         arenas = Arenas(n_threads)
-        with nogil:
-            for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
-                gains[p] = self.screen_pair(
-                    pairs[p, 0], pairs[p, 1], &cells[p, 0, 0], cells.shape[2], &n_groups[0],
-                    &centres[0, 0], information is None,
-                    0.0 if information is None else information[p], &options,
-                    &arenas.of_thread[threadid()], &starts[p])
+        for p in prange(n_pairs, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            gains[p] = self.screen_pair(&screened, p, &arenas.of_thread[threadid()], &starts[p])
         arenas.finish()
         return found
 
     cdef void lay_out(
-        self, int first, int second, const double* cells, int n_channels, const int32_t* n_groups,
-        const double* centres, const Options* options, Arena* arena, Grid* grid,
+        self, const Screened* screened, Py_ssize_t pair, Arena* arena, Grid* grid
     ) noexcept nogil:
         """Gather the cells that hold rows, and the sum of those where a feature is missing."""
         cdef:
             const CriterionInfo* c = &self.criterion.info
-            int n_a = n_groups[first], n_b = n_groups[second], n_stats = c.n_stats
-            int a, b, j, n = 0, rows, h
+            int first = screened.pairs[2 * pair], second = screened.pairs[2 * pair + 1]
+            int n_a = screened.n_groups[first], n_b = screened.n_groups[second]
+            int a, b, j, n = 0, rows, h, n_stats = c.n_stats, n_channels = screened.n_channels
+            const double* cells = screened.cells + pair * STRIDE * STRIDE * n_channels
             size_t room = n_a * n_b
             bint oblique = not (self.categorical[first] or self.categorical[second])
             int n_orientations = self.cosines.shape[0] if oblique else 2
             uint8_t* group_a = <uint8_t*> take_branches(arena, room)
             uint8_t* group_b = <uint8_t*> take_branches(arena, room)
-            int32_t* along_a = take_ints(arena, N_GROUPS * n_orientations)
-            int32_t* along_b = take_ints(arena, N_GROUPS * n_orientations)
+            Side side_a, side_b
             const double* cell
+        side_a.n = n_a
+        side_a.centre = screened.centres + first * N_GROUPS
+        side_a.along = take_ints(arena, N_GROUPS * n_orientations)
+        side_b.n = n_b
+        side_b.centre = screened.centres + second * N_GROUPS
+        side_b.along = take_ints(arena, N_GROUPS * n_orientations)
         grid.c = c
         grid.arena = arena
         grid.stats = take_doubles(arena, room * n_stats)
@@ -1120,8 +1155,8 @@ cdef class GridScreen:
         grid.scratch = take_ints(arena, room)
         grid.n_orientations = n_orientations
         grid.bucket = <uint8_t*> take_branches(arena, room * n_orientations)
+        grid.options = &screened.options
         grid.min_rows = max(self.options.inner_min_rows, self.options.min_rows)
-        grid.region_penalty = options.region_penalty
         grid.missing = take_doubles(arena, n_stats)
         grid.n_missing = 0
         if arena.failed:
@@ -1149,22 +1184,19 @@ cdef class GridScreen:
                 n += 1
         grid.n_cells = n
         for j in range(n_a):
-            along_a[j * n_orientations + FIRST_AXIS] = j * N_BUCKETS // n_a * FRACTIONS
-            along_a[j * n_orientations + SECOND_AXIS] = 0
+            side_a.along[j * n_orientations + FIRST_AXIS] = j * N_BUCKETS // n_a * FRACTIONS
+            side_a.along[j * n_orientations + SECOND_AXIS] = 0
         for j in range(n_b):
-            along_b[j * n_orientations + FIRST_AXIS] = 0
-            along_b[j * n_orientations + SECOND_AXIS] = j * N_BUCKETS // n_b * FRACTIONS
+            side_b.along[j * n_orientations + FIRST_AXIS] = 0
+            side_b.along[j * n_orientations + SECOND_AXIS] = j * N_BUCKETS // n_b * FRACTIONS
         for h in range(2, n_orientations):
-            place_groups(centres + first * N_GROUPS, n_a, centres + second * N_GROUPS, n_b,
-                         self.cosines[h], self.sines[h], h, n_orientations, along_a, along_b)
+            place_groups(&side_a, &side_b, self.cosines[h], self.sines[h], h, n_orientations)
         fill_buckets_of_cells(
-            along_a, along_b, group_a, group_b, n, n_orientations, grid.bucket)
+            side_a.along, side_b.along, group_a, group_b, n, n_orientations, grid.bucket)
         fill_planes(grid)
 
     cdef double screen_pair(
-        self, int first, int second, const double* cells, int n_channels, const int32_t* n_groups,
-        const double* centres, bint from_crossings, double information, const Options* options,
-        Arena* arena, Start* start,
+        self, const Screened* screened, Py_ssize_t pair, Arena* arena, Start* start
     ) noexcept nogil:
         cdef:
             const CriterionInfo* c = &self.criterion.info
@@ -1178,21 +1210,21 @@ cdef class GridScreen:
         start.orientation = -1
         start.share = 0.0
         start.framed = False
-        if must_stop(arena, STRIDE * STRIDE * n_channels):
+        if must_stop(arena, STRIDE * STRIDE * screened.n_channels):
             return -INFINITY
-        take_tree(c, options, arena, &tree)
+        take_tree(c, &screened.options, arena, &tree)
         best.branch = take_branches(arena, tree.room)
         best.objective = INFINITY
         if arena.failed:
             return -INFINITY
-        self.lay_out(first, second, cells, n_channels, n_groups, centres, options, arena, &grid)
+        self.lay_out(screened, pair, arena, &grid)
         if arena.failed:
             return -INFINITY
         if grid.n_cells >= 2:
-            if from_crossings:
-                grow_from_all_crossings(&grid, options, &tree, &best, start)
+            if screened.information == NULL:
+                grow_from_all_crossings(&grid, &tree, &best, start)
             else:
-                grow_on_grid(&grid, information, options, &tree, &best, start)
+                grow_on_grid(&grid, screened.information[pair], &tree, &best, start)
             if arena.failed:
                 return -INFINITY
             for j in range(c.n_stats):

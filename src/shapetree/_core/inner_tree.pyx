@@ -57,21 +57,6 @@ cdef void sum_bins(
 cdef double TO_WHOLE = 1.5 * 2.0 ** 52
 
 
-cdef inline bint add_up(const double* values, int step, int n, double* prefix) noexcept nogil:
-    """Prefix sums of every `step`-th value; whether all are whole numbers and sums exact."""
-    cdef:
-        double shift = TO_WHOLE, total = 0.0, value
-        bint whole = True
-        int b
-    prefix[0] = 0.0
-    for b in range(n):
-        value = values[<Py_ssize_t> b * step]
-        whole &= (value + shift) - shift == value
-        total += value
-        prefix[b + 1] = total
-    return whole and fabs(total) < 2.0 ** 51
-
-
 cdef bint prefix_sums_of_two_classes(const double* stats, int n, double* prefix) noexcept nogil:
     """Prefix sums of weights and of both classes; whether they are counts."""
     cdef:
@@ -94,47 +79,39 @@ cdef bint prefix_sums_of_two_classes(const double* stats, int n, double* prefix)
     return whole and both < 2.0 ** 51
 
 
-cdef bint prefix_sums_of_labels(const Scan* scan, double* prefix) noexcept nogil:
-    """Prefix sums of weights and of each statistic; whether they are counts."""
+cdef bint prefix_sums(const CriterionInfo* c, Bins bins, double* prefix) noexcept nogil:
+    """Prefix sums of weights, then of each statistic behind the weights; whether they are exact.
+
+        stats    bin 0: s0 s1    bin 1: t0 t1    ..
+        prefix   0, w(s), w(s) + w(t), ..  |  0, s0, s0 + t0, ..  |  0, s1, s1 + t1, ..
+
+    They are if all are whole numbers, and counts if they are labels'.
+    """
     cdef:
-        int b, j, n = scan.bins.n_bins, n_stats = scan.c.n_stats
+        int b, j, n = bins.n_bins, n_stats = c.n_stats
+        int first = c.kind == SQUARED  # whose statistics start with the weight
         Py_ssize_t stride = n + 1
         double shift = TO_WHOLE, value
-        const double* stats = scan.bins.stats
+        const double* stats = bins.stats
         double* at
-        bint whole = True
-    for j in range(n_stats + 1):
+        bint whole = True, is_signed = c.kind == SQUARED
+    for j in range(n_stats + 1 - first):
         prefix[j * stride] = 0.0
     # Bin by bin, because sums that do not wait for each other are found at a time.
     for b in range(n):
-        prefix[b + 1] = prefix[b] + weight_of(scan.c, stats)
+        value = weight_of(c, stats)
+        whole &= (value + shift) - shift == value
+        prefix[b + 1] = prefix[b] + value
         at = prefix + b
-        for j in range(n_stats):
+        for j in range(first, n_stats):
             value = stats[j]
             at += stride
-            whole &= ((value + shift) - shift == value) & (value >= 0.0)
+            whole &= ((value + shift) - shift == value) & (is_signed | (value >= 0.0))
             at[1] = at[0] + value
         stats += n_stats
-    for j in range(1, n_stats + 1):
+    for j in range(n_stats + 1 - first):
         whole &= fabs(prefix[j * stride + n]) < 2.0 ** 51
     return whole
-
-
-cdef void prefix_sums(Scan* scan, double* prefix) noexcept nogil:
-    cdef:
-        const CriterionInfo* c = scan.c
-        int j, n = scan.bins.n_bins, n_stats = c.n_stats
-        const double* stats = scan.bins.stats
-    if c.kind != SQUARED:
-        if n_stats == 2 and c.n_outputs == 1:
-            scan.exact = prefix_sums_of_two_classes(stats, n, prefix)
-        else:
-            scan.exact = prefix_sums_of_labels(scan, prefix)
-        return
-    scan.exact = True
-    for j in range(n_stats):
-        # The next one is still to be done where this one is not exact.
-        scan.exact = add_up(stats + j, n_stats, n, prefix + j * (n + 1)) and scan.exact
 
 
 cdef void prepare_scan(
@@ -149,8 +126,12 @@ cdef void prepare_scan(
     scan.loss = take_doubles(arena, bins.n_bins)
     scan.left = take_doubles(arena, c.n_stats)
     scan.right = take_doubles(arena, c.n_stats)
-    if not arena.failed:
-        prefix_sums(scan, prefix)
+    if arena.failed:
+        return
+    if c.kind != SQUARED and c.n_stats == 2 and c.n_outputs == 1:
+        scan.exact = prefix_sums_of_two_classes(bins.stats, bins.n_bins, prefix)
+    else:
+        scan.exact = prefix_sums(c, bins, prefix)
 
 
 cdef void sum_interval(Scan* scan, int start, int stop, double* total) noexcept nogil:
@@ -411,6 +392,10 @@ cdef int optimal_intervals(
     Arena* arena, int32_t* piece_stop,
 ) noexcept nogil:
     """The partition into intervals with the least impurity plus `least_gain` for each interval.
+
+    With m intervals of the first j blocks,
+
+        least[m, j] = min over i < j of least[m - 1, i] + impurity of blocks i .. j - 1 + least_gain
 
     There are at most `max_leaves`; returns how many.
     """

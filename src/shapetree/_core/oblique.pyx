@@ -15,11 +15,11 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN, ceil, fabs
-from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
-from shapetree._core.binning cimport Workspace, sort_with_rows, take_workspace
+from shapetree._core.assignment cimport sort_by_key
 from shapetree._core.columns cimport (
     FLOAT32, FLOAT64, INT32, Column, Columns, check_rows, finite, projection, side_at,
 )
@@ -29,9 +29,10 @@ from shapetree._core.histogram cimport NodeTargets, Targets, add_row
 from shapetree._core.inner_tree cimport Bins, Cut, Scan, best_cut, prepare_scan
 from shapetree._core.pair_tree cimport (
     HIDDEN, INNER, MAX_REGIONS, PairNode, PairShape, PairTree, add_children, can_pay,
-    choose_branches, grow, max_leaves_of, set_price, take_tree,
+    choose_branches, grow, max_leaves_of, options_for_pairs, plant, set_price, take_tree,
 )
 from shapetree._core.search cimport Options, options_of
+from shapetree._core.sorting cimport sort_items
 from shapetree._core.threads cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches, take_doubles,
     take_ints,
@@ -49,8 +50,33 @@ cdef enum:
     MAX_PACKED = 4           # counts that share a register
 
 
+ctypedef struct Sample:
+    # What the fits of some pairs of a node have in common.
+    const CriterionInfo* c
+    Options options
+    bint exact               # whether heavy regions, too, are searched row by row
+    int min_rows             # of a region
+    double scale             # rows of the node for each that is looked at
+    const double* slopes     # of the orientations
+    int n_orientations
+    const Column* columns    # numbers, or codes of categories
+    const double* scales     # their units
+    const int64_t* offsets   # where each one's positions start
+    const double* positions  # of categories; NULL if there are none
+    const int32_t* rows      # those that are looked at
+    int n
+    NodeTargets targets      # of these rows
+    const int32_t* pairs     # two columns each
+    const Start* starts      # how the pairs' inner trees start
+
 ctypedef struct Points:
-    # Rows of one node that have both features, as the points of an inner tree.
+    # Rows of one node that have both features, as the points of an inner tree: along each
+    # orientation in order, leaf by leaf.
+    #
+    #     order[h]  [ 7 2 9 | 4 1 | 8 3 5 6 ]      leaves 3 | 4 | 2
+    #     a cut of leaf 2 along h parts its points at a position, and its points in all other
+    #     orders by what `is_above` says of each
+    const Sample* sample
     const CriterionInfo* c
     const NodeTargets* targets
     int n
@@ -67,10 +93,6 @@ ctypedef struct Points:
     int32_t** order          # points along each orientation, leaf by leaf of the tree
     uint8_t* is_above
     int32_t* scratch
-    int min_rows
-    bint exact
-    double region_penalty
-    double scale             # rows of the node for each that was looked at
     Arena* arena
 
 
@@ -218,7 +240,7 @@ cdef Cut cut_bins(
     bins.stats = stats
     bins.n_rows = n_rows
     cut.position = -1
-    prepare_scan(points.c, bins, points.min_rows, points.arena, &scan)
+    prepare_scan(points.c, bins, points.sample.min_rows, points.arena, &scan)
     if not points.arena.failed:
         cut = best_cut(&scan, 0, n_bins)
         arena_release(points.arena, mark)
@@ -284,10 +306,10 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
     if points.targets.counts != NULL:
         node.n_rows = <int> sums[n_stats]
     memcpy(total, sums, n_stats * sizeof(double))
-    set_price(points.c, points.region_penalty, points.scale, tree, leaf)
+    set_price(points.c, points.sample.options.region_penalty, points.sample.scale, tree, leaf)
     weight = weight_of(points.c, total)
     room = n
-    if not points.exact and weight > EXACT_WEIGHT:
+    if not points.sample.exact and weight > EXACT_WEIGHT:
         block = weight / N_BLOCKS
         # Rounding may leave one more, and the last may be lighter.
         room = min(n, N_BLOCKS + 2)
@@ -297,8 +319,8 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
     if points.arena.failed:
         return
     # The children of a root that a start gives are cut whatever they earn.
-    if (node.n_rows >= 2 * <int64_t> points.min_rows and (leaf < 3 or can_pay(points.c, tree, leaf))
-            and not must_stop(points.arena, n)):
+    if (node.n_rows >= 2 * <int64_t> points.sample.min_rows
+            and (leaf < 3 or can_pay(points.c, tree, leaf)) and not must_stop(points.arena, n)):
         for h in range(points.first_active, points.stop_active):
             if points.order[h] == NULL:
                 continue
@@ -354,17 +376,6 @@ cdef void part_points(void* context, PairTree* tree, int leaf) noexcept nogil:
         memcpy(order + n_low, points.scratch, n_high * sizeof(int32_t))
 
 
-cdef void plant(Points* points, PairTree* tree) noexcept nogil:
-    """Start a tree with all points in one leaf, not yet described."""
-    tree.n_nodes = 1
-    tree.nodes[0].low = -1
-    tree.nodes[0].depth = 0
-    tree.nodes[0].start = 0
-    tree.nodes[0].stop = points.n
-    tree.nodes[0].n_rows = points.n
-    tree.nodes[0].price = 0.0
-
-
 cdef void copy_orders(const Points* points, int32_t** order) noexcept nogil:
     """Bring the points to orders along all active orientations."""
     cdef int h
@@ -373,25 +384,82 @@ cdef void copy_orders(const Points* points, int32_t** order) noexcept nogil:
             memcpy(points.order[h], order[h], points.n * sizeof(int32_t))
 
 
+cdef inline uint32_t rough_key(double value) noexcept nogil:
+    """An integer that ascends with the value, as exact as a float."""
+    cdef:
+        float rough = <float> value
+        uint32_t bits
+    memcpy(&bits, &rough, sizeof(bits))
+    return bits ^ (0xFFFFFFFFU if bits >> 31 else 0x80000000U)
+
+
+cdef void sort_by_value(
+    const double* value, int n, uint64_t* items, uint64_t* scratch, int32_t* order
+) noexcept nogil:
+    """Order of the values, none of which is NaN; of equals, the first comes first.
+
+    A radix sort by roughly rounded values leaves little to do for the exact ones. There is room
+    for n `items`, and as many for `scratch`.
+    """
+    cdef:
+        int i, start = 0
+        bint is_sorted = True
+        double base = value[0] if n > 0 else 0.0
+    for i in range(n):
+        base = value[i] if value[i] < base else base
+    if base < -1e300:
+        base = 0.0
+    for i in range(n):
+        # Adding zero makes one of both zeros.
+        items[i] = (<uint64_t> rough_key(value[i] - base + 0.0) << 32) | <uint64_t> i
+    sort_items(items, scratch, n, 0xFFFFFFFFU)
+    for i in range(n):
+        order[i] = <int32_t> (items[i] & 0xFFFFFFFFU)
+    for i in range(1, n + 1):
+        if i == n or items[i] >> 32 != items[start] >> 32:
+            if not is_sorted:
+                sort_by_key(value, order + start, i - start)
+            start = i
+            is_sorted = True
+        elif value[order[i]] < value[order[i - 1]]:
+            is_sorted = False
+
+
+def order_of(values):
+    """Order of an array's values, for tests."""
+    cdef:
+        const double[::1] v = np.ascontiguousarray(values, dtype=np.float64)
+        int n = v.shape[0]
+        uint64_t[::1] room = np.empty(2 * n + 1, dtype=np.uint64)
+        int32_t[::1] order
+    if np.isnan(values).any():
+        raise ValueError("NaN has no place in an order")
+    out = np.empty(n, dtype=np.int32)
+    order = out
+    if n > 0:
+        sort_by_value(&v[0], n, &room[0], &room[n], &order[0])
+    return out
+
+
 cdef void sort_points(Points* points, int orientation, Arena* arena) noexcept nogil:
     """Order the points along an orientation, if it is of use."""
     cdef:
         Mark mark = arena_mark(arena)
         double* value
-        Workspace work
+        uint64_t* items
+        uint64_t* scratch
         int i
     if points.n < 2 or orientation >= points.n_orientations or (
             points.order[orientation] == NULL or must_stop(arena, points.n)):
         return
     value = take_doubles(arena, points.n)
-    take_workspace(&work, points.n, True, 1, arena)
+    items = <uint64_t*> take_doubles(arena, points.n)
+    scratch = <uint64_t*> take_doubles(arena, points.n)
     if arena.failed:
         return
     for i in range(points.n):
-        value[i] = along(points, orientation, i) + 0.0    # makes one of both zeros
-        work.row[i] = i
-    sort_with_rows(value, points.n, &work)
-    memcpy(points.order[orientation], work.other_row, points.n * sizeof(int32_t))
+        value[i] = along(points, orientation, i)
+    sort_by_value(value, points.n, items, scratch, points.order[orientation])
     arena_release(arena, mark)
 
 
@@ -409,7 +477,9 @@ cdef bint cut_root_at(
         PairNode* root = &tree.nodes[0]
         const int32_t* order = points.order[orientation]
         int j, n_stats = points.c.n_stats
-    plant(points, tree)
+    plant(tree, points.n)
+    tree.nodes[0].n_rows = points.n
+    tree.nodes[0].price = 0.0
     while position < points.n and (
             along(points, orientation, order[position - 1])
             == along(points, orientation, order[position])):
@@ -498,7 +568,7 @@ cdef int position_of_share(
 
 
 cdef void grow_from(
-    Points* points, PairTree* tree, Start start, int32_t** sorted_order, const Options* options
+    Points* points, PairTree* tree, Start start, int32_t** sorted_order
 ) noexcept nogil:
     """Grow a tree whose root is cut as a start says.
 
@@ -518,7 +588,7 @@ cdef void grow_from(
         if position < 0 or position == before or not loss < least:
             break
         least = loss
-    grow(tree, max_leaves_of(options), options.inner_max_depth, points, find_cut, part_points)
+    grow(tree, &points.sample.options, points, find_cut, part_points)
 
 
 # --- many pairs of a node -------------------------------------------------------------------------
@@ -573,7 +643,7 @@ cdef void take_scratch(Points* points, bint with_orders, Arena* arena) noexcept 
             points.order[h] = take_ints(arena, points.n) if order[h] != NULL else NULL
 
 
-cdef void grow_greedily(PairFit* fit, const Options* options, Arena* arena) noexcept nogil:
+cdef void grow_greedily(PairFit* fit, Arena* arena) noexcept nogil:
     """Grow an inner tree, the best cut first."""
     cdef:
         Mark mark = arena_mark(arena)
@@ -584,14 +654,13 @@ cdef void grow_greedily(PairFit* fit, const Options* options, Arena* arena) noex
     if arena.failed:
         return
     copy_orders(&points, fit.points.order)
-    plant(&points, &fit.tree)
+    plant(&fit.tree, points.n)
     find_cut(&points, &fit.tree, 0)
-    grow(&fit.tree, max_leaves_of(options), options.inner_max_depth, &points, find_cut,
-         part_points)
+    grow(&fit.tree, &points.sample.options, &points, find_cut, part_points)
     arena_release(arena, mark)
 
 
-cdef void grow_from_start(PairFit* fit, const Options* options, Arena* arena) noexcept nogil:
+cdef void grow_from_start(PairFit* fit, Arena* arena) noexcept nogil:
     """Grow an inner tree whose root is cut as the start says, if there is a start."""
     cdef:
         Mark mark = arena_mark(arena)
@@ -604,8 +673,101 @@ cdef void grow_from_start(PairFit* fit, const Options* options, Arena* arena) no
     if fit.start.framed:
         points.first_active = fit.start.orientation
         points.stop_active = min(fit.start.orientation + 2, points.n_orientations)
-    grow_from(&points, &fit.other_tree, fit.start, fit.points.order, options)
+    grow_from(&points, &fit.other_tree, fit.start, fit.points.order)
     arena_release(arena, mark)
+
+
+cdef void fill_orientations(
+    const Sample* sample, double ratio, double* a, double* b
+) noexcept nogil:
+    """Orientations in the user's units; b is 0 for those that rounding makes useless."""
+    cdef int h
+    a[0] = 1.0
+    b[0] = 0.0
+    a[1] = 0.0
+    b[1] = 1.0
+    for h in range(2, sample.n_orientations):
+        a[h] = 1.0
+        b[h] = in_digits(sample.slopes[h] * ratio, SLOPE_DIGITS)
+        if not 1e-300 < fabs(b[h]) < 1e300:
+            b[h] = 0.0
+
+
+cdef inline double value_at(const Sample* sample, int feature, int row) noexcept nogil:
+    """A number, or a category's position; NaN if it is missing."""
+    return side_at(&sample.columns[feature], row, sample.positions + sample.offsets[feature],
+                   <int> (sample.offsets[feature + 1] - sample.offsets[feature]))
+
+
+cdef void lay_out(const Sample* sample, Py_ssize_t pair, Arena* arena, PairFit* fit) noexcept nogil:
+    """Gather a pair's points, with room for their orders and for inner trees.
+
+    Rows that lack a feature are summed up as missing.
+    """
+    cdef:
+        const CriterionInfo* c = sample.c
+        const NodeTargets* targets = &sample.targets
+        int first = sample.pairs[2 * pair], second = sample.pairs[2 * pair + 1], n = sample.n
+        Points* points = &fit.points
+        bint oblique = (sample.columns[first].kind != INT32
+                        and sample.columns[second].kind != INT32)
+        int n_orientations = sample.n_orientations if oblique else 2, h, i
+        int32_t* place = take_ints(arena, n)
+        double* u = take_doubles(arena, n)
+        double* v = take_doubles(arena, n)
+        double* a = take_doubles(arena, sample.n_orientations)
+        double* b = take_doubles(arena, sample.n_orientations)
+        double x, y
+    fit.missing = take_doubles(arena, targets.n_channels)
+    points.order = <int32_t**> take_doubles(arena, n_orientations)
+    points.label = NULL
+    points.weight = NULL
+    if targets.labels != NULL and targets.n_outputs == 1:
+        points.label = take_ints(arena, n)
+    if targets.weights != NULL:
+        points.weight = take_doubles(arena, n)
+    take_tree(c, &sample.options, arena, &fit.tree)
+    take_tree(c, &sample.options, arena, &fit.other_tree)
+    if arena.failed:
+        return
+    memset(fit.missing, 0, targets.n_channels * sizeof(double))
+    fill_orientations(sample, sample.scales[first] / sample.scales[second], a, b)
+    fit.start = sample.starts[pair]
+    fit.has_start = (0 <= fit.start.orientation < n_orientations
+                     and (fit.start.orientation < 2 or b[fit.start.orientation] != 0.0)
+                     and sample.options.inner_max_leaves >= 4
+                     and sample.options.inner_max_depth >= 2)
+    points.n = 0
+    for i in range(n):
+        x = value_at(sample, first, sample.rows[i])
+        y = value_at(sample, second, sample.rows[i])
+        if x != x or y != y:
+            add_row(targets, i, fit.missing)
+            continue
+        u[points.n] = x
+        v[points.n] = y
+        place[points.n] = i
+        if points.label != NULL:
+            points.label[points.n] = targets.labels[i]
+        if points.weight != NULL:
+            points.weight[points.n] = targets.weights[i]
+        points.n += 1
+    fit.n_missing = n - points.n
+    if targets.counts != NULL:
+        fit.n_missing = <int> fit.missing[targets.n_stats]
+    points.sample = sample
+    points.c = c
+    points.targets = targets
+    points.place = place
+    points.u = u
+    points.v = v
+    points.n_orientations = n_orientations
+    points.first_active = 0
+    points.stop_active = n_orientations
+    points.a = a
+    points.b = b
+    for h in range(n_orientations):
+        points.order[h] = take_ints(arena, n) if h < 2 or b[h] != 0.0 else NULL
 
 
 class PairFits(NamedTuple):
@@ -674,7 +836,6 @@ cdef class PairFitter:
     cdef Options options
     cdef const double[::1] slopes
     cdef bint exact
-    cdef int room
 
     def __init__(self, Criterion criterion not None, slopes, *, bint exact=False, **limits):
         self.criterion = criterion
@@ -683,7 +844,6 @@ cdef class PairFitter:
             raise ValueError("there must be two orientations at least")
         self.exact = exact
         self.options = options_of(limits)
-        self.room = 2 * max_leaves_of(&self.options) - 1
 
     def fit(
         self,
@@ -702,12 +862,11 @@ cdef class PairFitter:
     ):
         """Fit the pairs, all in units of the sample; returns PairFits."""
         cdef:
-            Options options = self.options
-            NodeTargets node
+            Sample sample
             Arenas kept, arenas
             Results results
             PairFitArray pair_fits
-            int p, f, n_pairs = pairs.shape[0]
+            int p, f, n_pairs = pairs.shape[0], n_orientations = self.slopes.shape[0]
             Py_ssize_t n = rows.shape[0], first, together
         for f in range(columns.n_columns):
             if columns.column[f].kind not in (INT32, FLOAT32, FLOAT64):
@@ -716,7 +875,7 @@ cdef class PairFitter:
             raise ValueError("there must be one start for each pair")
         check_pairs(pairs, columns.n_columns)
         for p in range(n_pairs):
-            if starts[p].orientation >= self.slopes.shape[0]:
+            if starts[p].orientation >= n_orientations:
                 raise ValueError("a start's orientation does not exist")
         if scales.shape[0] != columns.n_columns:
             raise ValueError("there must be a scale for each column")
@@ -727,242 +886,137 @@ cdef class PairFitter:
             if offsets[f + 1] < offsets[f]:
                 raise ValueError("positions must have room for every column's categories")
         check_rows(rows, min(columns.n_rows, targets.n_rows))
-        if not 1 <= n <= targets.n_rows or n_threads < 1 or not 2 <= max_branches <= 254 or (
-                not 0.0 < scale < INFINITY):
-            raise ValueError("rows, max_branches, scale or n_threads out of range")
+        if not 1 <= n <= targets.n_rows or n_threads < 1 or not 0.0 < scale < INFINITY:
+            raise ValueError("rows, scale or n_threads out of range")
         if targets.n_stats != self.criterion.info.n_stats:
             raise ValueError("targets and criterion differ in their statistics")
-        shape = n_pairs, self.room
+        shape = n_pairs, 2 * max_leaves_of(&self.options) - 1
         fits = PairFits(
             np.full(n_pairs, -np.inf), np.full(n_pairs, -np.inf),
             np.zeros(n_pairs, dtype=np.int32), np.full(n_pairs, -1, dtype=np.int32),
             np.zeros(n_pairs, dtype=np.int32), np.zeros(shape), np.zeros(shape), np.zeros(shape),
             np.full(shape, -1, dtype=np.int32), np.full(shape, -1, dtype=np.int32))
+        if n_pairs == 0:
+            return fits
         results = Results(fits)
-        options.max_branches = max_branches
-        options.region_penalty = region_penalty
-        options.branch_penalty = branch_penalty
-        options.seed = seed
+        sample.c = &self.criterion.info
+        sample.options = options_for_pairs(
+            &self.options, max_branches, region_penalty, branch_penalty, seed)
+        sample.exact = self.exact
+        sample.min_rows = max(sample.options.inner_min_rows, sample.options.min_rows)
+        sample.scale = scale
+        sample.slopes = &self.slopes[0]
+        sample.n_orientations = n_orientations
+        sample.columns = columns.column
+        sample.scales = &scales[0]
+        sample.offsets = &offsets[0]
+        sample.positions = &positions[0] if positions.shape[0] else NULL
+        sample.rows = &rows[0]
+        sample.n = <int> n
+        sample.pairs = &pairs[0, 0]
+        sample.starts = &starts[0]
         # Points of pairs last longer than what a thread needs at a time.
-        together = BYTES_TOGETHER // (n * (4 * self.slopes.shape[0] + 32))
+        together = BYTES_TOGETHER // (n * (4 * n_orientations + 32))
         together = max(1, min(n_pairs, together))
-        n_threads = <int> min(n_threads, max(2 * n_pairs, self.slopes.shape[0]))
+        n_threads = <int> min(n_threads, max(2 * n_pairs, n_orientations))
         kept, arenas = Arenas(<int> together + 1), Arenas(n_threads)
         pair_fits = PairFitArray(together)
-        node = targets.gather(&rows[0], n, &kept.of_thread[together])
+        sample.targets = targets.gather(&rows[0], n, &kept.of_thread[together])
         kept.finish()
         for first in range(0, n_pairs, together):
-            self.fit_some(
-                columns, pairs, scales, offsets, positions, &node, rows, starts, scale, &options,
-                first, min(first + together, n_pairs), pair_fits.fits, kept, arenas, n_threads,
-                results)
+            fit_some(&sample, first, min(first + together, n_pairs), pair_fits.fits, kept, arenas,
+                     n_threads, results)
         return fits
 
-    cdef int fit_some(
-        self, Columns columns, const int32_t[:, ::1] pairs, const double[::1] scales,
-        const int64_t[::1] offsets, const double[::1] positions, const NodeTargets* node,
-        const int32_t[::1] rows, const Start[::1] starts, double scale, const Options* options,
-        Py_ssize_t first, Py_ssize_t last, PairFit* fits, Arenas kept, Arenas arenas,
-        int n_threads, Results results,
-    ) except -1:
-        """Fit the pairs first..last-1.
 
-        Threads share out the pairs, then the orientations along which their points are sorted,
-        then the inner trees: up to two for each pair.
-        """
-        cdef:
-            Py_ssize_t p, task, n = last - first, n_orientations = self.slopes.shape[0]
-            const double* places = &positions[0] if positions.shape[0] else NULL
-        for p in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            self.lay_out(
-                columns, pairs[first + p, 0], pairs[first + p, 1],
-                scales[pairs[first + p, 0]] / scales[pairs[first + p, 1]], starts[first + p],
-                &offsets[0], places, node, &rows[0], <int> rows.shape[0], scale, options,
-                &kept.of_thread[p], &fits[p])
-        kept.finish()
-        for task in prange(n * n_orientations, nogil=True, num_threads=n_threads,
-                           schedule="dynamic"):
-            sort_points(
-                &fits[task // n_orientations].points, <int> (task % n_orientations),
-                &arenas.of_thread[threadid()])
-        arenas.finish()
-        for task in prange(2 * n, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            if task < n:
-                grow_greedily(&fits[task], options, &arenas.of_thread[threadid()])
-            else:
-                grow_from_start(&fits[task - n], options, &arenas.of_thread[threadid()])
-        arenas.finish()
-        for p in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            self.choose(&fits[p], options, first + p, &arenas.of_thread[threadid()], results)
-            arena_release(&kept.of_thread[p], fits[p].mark)
-        arenas.finish()
-        return 0
+cdef int fit_some(
+    const Sample* sample, Py_ssize_t first, Py_ssize_t last, PairFit* fits, Arenas kept,
+    Arenas arenas, int n_threads, Results results,
+) except -1:
+    """Fit the pairs first..last-1.
 
-    cdef int gather_points(
-        self, Columns columns, int first, int second, const int64_t* offsets,
-        const double* positions, const int32_t* rows, int n, const NodeTargets* targets,
-        double* missing, int32_t* place, double* u, double* v,
-    ) noexcept nogil:
-        """Values of the rows that have both features; the others are summed up as missing."""
-        cdef:
-            int i, n_points = 0
-            const Column* one = &columns.column[first]
-            const Column* other = &columns.column[second]
-            double x, y
-        for i in range(n):
-            x = side_at(one, rows[i], positions + offsets[first],
-                        <int> (offsets[first + 1] - offsets[first]))
-            y = side_at(other, rows[i], positions + offsets[second],
-                        <int> (offsets[second + 1] - offsets[second]))
-            if x != x or y != y:
-                add_row(targets, i, missing)
-                continue
-            u[n_points] = x
-            v[n_points] = y
-            place[n_points] = i
-            n_points += 1
-        return n_points
+    Threads share out the pairs, then the orientations along which their points are sorted, then
+    the inner trees: up to two for each pair.
+    """
+    cdef Py_ssize_t p, task, n = last - first, n_orientations = sample.n_orientations
+    for p in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        fits[p].mark = arena_mark(&kept.of_thread[p])
+        lay_out(sample, first + p, &kept.of_thread[p], &fits[p])
+    kept.finish()
+    for task in prange(n * n_orientations, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        sort_points(&fits[task // n_orientations].points, <int> (task % n_orientations),
+                    &arenas.of_thread[threadid()])
+    arenas.finish()
+    for task in prange(2 * n, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        if task < n:
+            grow_greedily(&fits[task], &arenas.of_thread[threadid()])
+        else:
+            grow_from_start(&fits[task - n], &arenas.of_thread[threadid()])
+    arenas.finish()
+    for p in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        choose(&fits[p], <int> (first + p), &arenas.of_thread[threadid()], results)
+        arena_release(&kept.of_thread[p], fits[p].mark)
+    arenas.finish()
+    return 0
 
-    cdef void fill_orientations(self, double ratio, double* a, double* b) noexcept nogil:
-        """Orientations in the user's units; b is 0 for those that rounding makes useless."""
-        cdef int h
-        a[0] = 1.0
-        b[0] = 0.0
-        a[1] = 0.0
-        b[1] = 1.0
-        for h in range(2, self.slopes.shape[0]):
-            a[h] = 1.0
-            b[h] = in_digits(self.slopes[h] * ratio, SLOPE_DIGITS)
-            if not 1e-300 < fabs(b[h]) < 1e300:
-                b[h] = 0.0
 
-    cdef void lay_out(
-        self, Columns columns, int first, int second, double ratio, Start start,
-        const int64_t* offsets, const double* positions, const NodeTargets* targets,
-        const int32_t* rows, int n, double scale, const Options* options, Arena* arena,
-        PairFit* fit,
-    ) noexcept nogil:
-        """Gather a pair's points, with room for their orders and for inner trees."""
-        cdef:
-            const CriterionInfo* c = &self.criterion.info
-            Points* points = &fit.points
-            bint oblique = (columns.column[first].kind != INT32
-                            and columns.column[second].kind != INT32)
-            int n_orientations = self.slopes.shape[0] if oblique else 2
-            int32_t* place
-            double* u
-            double* v
-            double* a
-            double* b
-            int h
-        fit.mark = arena_mark(arena)
-        fit.missing = take_doubles(arena, targets.n_channels)
-        place = take_ints(arena, n)
-        u = take_doubles(arena, n)
-        v = take_doubles(arena, n)
-        a = take_doubles(arena, self.slopes.shape[0])
-        b = take_doubles(arena, self.slopes.shape[0])
-        points.order = <int32_t**> take_doubles(arena, n_orientations)
-        points.label = NULL
-        points.weight = NULL
-        if targets.labels != NULL and targets.n_outputs == 1:
-            points.label = take_ints(arena, n)
-        if targets.weights != NULL:
-            points.weight = take_doubles(arena, n)
-        take_tree(c, options, arena, &fit.tree)
-        take_tree(c, options, arena, &fit.other_tree)
-        if arena.failed:
-            return
-        memset(fit.missing, 0, targets.n_channels * sizeof(double))
-        self.fill_orientations(ratio, a, b)
-        fit.start = start
-        fit.has_start = (0 <= start.orientation < n_orientations
-                         and (start.orientation < 2 or b[start.orientation] != 0.0)
-                         and options.inner_max_leaves >= 4 and options.inner_max_depth >= 2)
-        points.n = self.gather_points(
-            columns, first, second, offsets, positions, rows, n, targets, fit.missing, place, u, v)
-        fit.n_missing = n - points.n
-        if targets.counts != NULL:
-            fit.n_missing = <int> fit.missing[targets.n_stats]
-        points.c = c
-        points.targets = targets
-        points.place = place
-        for h in range(points.n):
-            if points.label != NULL:
-                points.label[h] = targets.labels[place[h]]
-            if points.weight != NULL:
-                points.weight[h] = targets.weights[place[h]]
-        points.u = u
-        points.v = v
-        points.n_orientations = n_orientations
-        points.first_active = 0
-        points.stop_active = n_orientations
-        points.a = a
-        points.b = b
-        points.min_rows = max(options.inner_min_rows, options.min_rows)
-        points.exact = self.exact
-        points.region_penalty = options.region_penalty
-        points.scale = scale
-        for h in range(n_orientations):
-            points.order[h] = take_ints(arena, n) if h < 2 or b[h] != 0.0 else NULL
+cdef void choose(PairFit* fit, int p, Arena* arena, Results results) noexcept nogil:
+    """Send the regions of a pair's inner trees to branches, and note the better tree."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        const Sample* sample = fit.points.sample
+        const PairTree* best_tree = &fit.tree
+        PairShape best
+        double objective
+    best.branch = take_branches(arena, fit.tree.room)
+    best.objective = INFINITY
+    if arena.failed or fit.points.n < 2:
+        return
+    choose_branches(
+        sample.c, &fit.tree, fit.missing, fit.n_missing, &sample.options, arena, &best)
+    if fit.has_start:
+        objective = best.objective
+        choose_branches(
+            sample.c, &fit.other_tree, fit.missing, fit.n_missing, &sample.options, arena, &best)
+        if best.objective < objective:
+            best_tree = &fit.other_tree
+    if best.objective < INFINITY and not arena.failed:
+        note(p, &fit.points, best_tree, &best, fit.missing, results)
+    arena_release(arena, mark)
 
-    cdef void choose(
-        self, PairFit* fit, const Options* options, Py_ssize_t p, Arena* arena, Results results
-    ) noexcept nogil:
-        """Send the regions of a pair's inner trees to branches, and note the better tree."""
-        cdef:
-            Mark mark = arena_mark(arena)
-            const CriterionInfo* c = &self.criterion.info
-            const PairTree* best_tree = &fit.tree
-            PairShape best
-            double objective
-        best.branch = take_branches(arena, fit.tree.room)
-        best.objective = INFINITY
-        if arena.failed or fit.points.n < 2:
-            return
-        choose_branches(c, &fit.tree, fit.missing, fit.n_missing, options, arena, &best)
-        if fit.has_start:
-            objective = best.objective
-            choose_branches(c, &fit.other_tree, fit.missing, fit.n_missing, options, arena, &best)
-            if best.objective < objective:
-                best_tree = &fit.other_tree
-        if best.objective < INFINITY and not arena.failed:
-            self.note(<int> p, &fit.points, best_tree, &best, fit.missing, results)
-        arena_release(arena, mark)
 
-    cdef void note(
-        self, int p, const Points* points, const PairTree* tree, const PairShape* best,
-        double* missing, Results results,
-    ) noexcept nogil:
-        """Write down a pair's results, without the nodes that were pruned."""
-        cdef:
-            const CriterionInfo* c = &self.criterion.info
-            int32_t number[2 * MAX_REGIONS]
-            const PairNode* node
-            int i, j, n_kept = 1
-            double whole
-        number[0] = 0
-        for i in range(tree.n_nodes):
-            node = &tree.nodes[i]
-            if node.low >= 0 and best.branch[i] == INNER:
-                number[node.low] = n_kept
-                number[node.low + 1] = n_kept + 1
-                n_kept += 2
-        for i in range(tree.n_nodes):
-            node = &tree.nodes[i]
-            if best.branch[i] == INNER:
-                j = number[i]
-                results.a[p, j] = points.a[node.orientation]
-                results.b[p, j] = points.b[node.orientation]
-                results.threshold[p, j] = node.threshold
-                results.low[p, j] = number[node.low]
-            elif best.branch[i] != HIDDEN:
-                results.branch[p, number[i]] = best.branch[i]
-        for j in range(c.n_stats):
-            missing[j] += tree.stats[j]
-        whole = impurity(c, missing)
-        results.n_nodes[p] = n_kept
-        results.gains[p] = whole - best.loss
-        results.penalised_gains[p] = whole - best.objective
-        results.n_branches[p] = best.n_branches
-        results.missing_branch[p] = best.missing_branch
+cdef void note(
+    int p, const Points* points, const PairTree* tree, const PairShape* best, double* missing,
+    Results results,
+) noexcept nogil:
+    """Write down a pair's results, without the nodes that were pruned."""
+    cdef:
+        int32_t number[2 * MAX_REGIONS]
+        const PairNode* node
+        int i, j, n_kept = 1
+        double whole
+    number[0] = 0
+    for i in range(tree.n_nodes):
+        node = &tree.nodes[i]
+        if node.low >= 0 and best.branch[i] == INNER:
+            number[node.low] = n_kept
+            number[node.low + 1] = n_kept + 1
+            n_kept += 2
+    for i in range(tree.n_nodes):
+        node = &tree.nodes[i]
+        if best.branch[i] == INNER:
+            j = number[i]
+            results.a[p, j] = points.a[node.orientation]
+            results.b[p, j] = points.b[node.orientation]
+            results.threshold[p, j] = node.threshold
+            results.low[p, j] = number[node.low]
+        elif best.branch[i] != HIDDEN:
+            results.branch[p, number[i]] = best.branch[i]
+    for j in range(points.c.n_stats):
+        missing[j] += tree.stats[j]
+    whole = impurity(points.c, missing)
+    results.n_nodes[p] = n_kept
+    results.gains[p] = whole - best.loss
+    results.penalised_gains[p] = whole - best.objective
+    results.n_branches[p] = best.n_branches
+    results.missing_branch[p] = best.missing_branch

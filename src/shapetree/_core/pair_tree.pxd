@@ -1,6 +1,6 @@
 # Inner trees of pairs: a plane cut into regions, and the regions sent to branches.
 
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 
 from shapetree._core.criterion cimport CriterionInfo
 from shapetree._core.search cimport Options
@@ -46,11 +46,18 @@ ctypedef struct PairShape:
 ctypedef void (*FindCut)(void* points, PairTree* tree, int leaf) noexcept nogil
 ctypedef void (*MakeCut)(void* points, PairTree* tree, int leaf) noexcept nogil
 
+cdef Options options_for_pairs(
+    const Options* options, int max_branches, double region_penalty, double branch_penalty,
+    uint64_t seed,
+) except *
+
 cdef int max_leaves_of(const Options* options) noexcept nogil
 
 cdef void take_tree(
     const CriterionInfo* c, const Options* options, Arena* arena, PairTree* tree
 ) noexcept nogil
+
+cdef void plant(PairTree* tree, int n_points) noexcept nogil
 
 cdef void set_price(
     const CriterionInfo* c, double region_penalty, double scale, PairTree* tree, int node
@@ -61,7 +68,7 @@ cdef bint can_pay(const CriterionInfo* c, const PairTree* tree, int node) noexce
 cdef void add_children(PairTree* tree, int node) noexcept nogil
 
 cdef void grow(
-    PairTree* tree, int max_leaves, int max_depth, void* points, FindCut find, MakeCut make
+    PairTree* tree, const Options* options, void* points, FindCut find, MakeCut make
 ) noexcept nogil
 
 cdef void choose_branches(

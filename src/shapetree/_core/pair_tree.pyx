@@ -5,7 +5,7 @@ get branches, and it is pruned: every cut but the first must earn its price.
 """
 
 from libc.math cimport INFINITY, log2
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
@@ -33,6 +33,21 @@ ctypedef struct Regions:
     branch_t* branch
 
 
+cdef Options options_for_pairs(
+    const Options* options, int max_branches, double region_penalty, double branch_penalty,
+    uint64_t seed,
+) except *:
+    """Options that hold for every node, and those of one."""
+    cdef Options own = options[0]
+    if not 2 <= max_branches <= 254:
+        raise ValueError("max_branches is out of range, which is 2 to 254")
+    own.max_branches = max_branches
+    own.region_penalty = region_penalty
+    own.branch_penalty = branch_penalty
+    own.seed = seed
+    return own
+
+
 cdef int max_leaves_of(const Options* options) noexcept nogil:
     """Leaves that an inner tree may grow: more than its regions may be, as it is pruned then."""
     cdef int n_leaves = min(options.inner_max_leaves, MAX_REGIONS)
@@ -49,6 +64,15 @@ cdef void take_tree(
     tree.room = 2 * n_leaves - 1
     tree.nodes = <PairNode*> arena_take(arena, tree.room * sizeof(PairNode))
     tree.stats = take_doubles(arena, <size_t> tree.room * c.n_stats)
+
+
+cdef void plant(PairTree* tree, int n_points) noexcept nogil:
+    """Start a tree with all points in one leaf, which keeps its description if it has one."""
+    tree.n_nodes = 1
+    tree.nodes[0].low = -1
+    tree.nodes[0].depth = 0
+    tree.nodes[0].start = 0
+    tree.nodes[0].stop = n_points
 
 
 cdef void set_price(
@@ -106,12 +130,13 @@ cdef int best_leaf(const PairTree* tree, int max_depth) noexcept nogil:
 
 
 cdef void grow(
-    PairTree* tree, int max_leaves, int max_depth, void* points, FindCut find, MakeCut make
+    PairTree* tree, const Options* options, void* points, FindCut find, MakeCut make
 ) noexcept nogil:
     """Cut leaves, the greatest gain first."""
     cdef int leaf
-    while tree.n_nodes + 2 <= tree.room and (tree.n_nodes + 1) // 2 < max_leaves:
-        leaf = best_leaf(tree, max_depth)
+    # There is room for as many leaves as there may be.
+    while tree.n_nodes + 2 <= tree.room:
+        leaf = best_leaf(tree, options.inner_max_depth)
         if leaf < 0:
             return
         make(points, tree, leaf)

@@ -28,7 +28,12 @@ WITH_CONSTANTS double price_of_cell(const double *costs, const double *prices, i
 /* Viterbi. A path is either still in its first branch, at the cost `staying`, or has switched, at
    the cost `moved`; then `entered` is the cell where it came to its branch, and at this cell and
    branch stands where it came from: the branch before, and the cell where it had entered that one,
-   or -1. Of equals, a path that stays wins, then the lower branch. Returns the number of segments;
+   or -1. From cell to cell,
+
+       moved'[b]   = cost[b] + min(moved[b], penalty + min of moved, min of staying[c] over c != b)
+       staying'[b] = cost[b] + staying[b]
+
+   Of equals, a path that stays wins, then the lower branch. Returns the number of segments;
    `stop` and `branch` (room for n) receive their ends and branches. */
 WITH_CONSTANTS int path_through(const double *costs, const double *prices, int n, const int k,
                                 double penalty, double *staying, double *moved, double *cost,

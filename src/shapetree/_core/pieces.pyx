@@ -52,6 +52,10 @@ def pieces_of_bins(
 ):
     """Join the bins of an ordered feature to pieces of its axis.
 
+        bins      0   1   2   3   4   5   missing      branch_of_bin, - where no row is
+        branch    0   0   -   1   1   0      2
+        pieces   [ 0     ) [ 1     ) [ 0   )           parted between bins 1 and 3, and 4 and 5
+
     A piece ends where the next bin with rows goes elsewhere, at a short number between the two. The
     last bin is that of missing values, which are no piece. If numbers of rows are not told, bins
     without a branch are those that hold none.

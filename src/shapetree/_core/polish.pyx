@@ -410,6 +410,10 @@ cdef bint polish_segments(
     Each round takes the branches' supergradients as the price of every statistic, then solves
     for the cheapest assignment of the cells at these prices. Neither step can raise the objective.
 
+        cells    s0 s1 s2 s3 s4 s5      cost of cell i in branch b: dot(s[i], prices[b])
+        branch   0  0  1  0  2  2       the cheapest path may leave out the sliver at 2:
+        trial    0  0  0  0  2  2       two segments less, each of which costs a penalty
+
     `objective` receives its value, `sums` (k x n_stats) is scratch memory. A shape function that
     is known to be `settled` (or NULL) is not polished further.
     """
@@ -526,26 +530,3 @@ def polish_branches(Criterion criterion not None, stats, branch, *, int n_branch
     if arena.failed:
         raise MemoryError("no memory to polish")
     return polished, objective
-
-
-def cheapest_path(costs, double penalty, int max_segments=2**30):
-    """Branches of the cheapest path through a table of costs (n_cells, n_branches).
-
-    Every switch of branch but the first costs `penalty`.
-    """
-    cdef:
-        const double[:, ::1] table = np.ascontiguousarray(costs, dtype=np.float64)
-        int n = table.shape[0], k = table.shape[1]
-        branch_t[::1] branch
-        Arena arena
-    if n == 0 or not 1 <= k <= 254 or max_segments < 1:
-        raise ValueError("costs must be (n_cells, n_branches), not empty, max_segments positive")
-    out = np.empty(n, dtype=np.uint8)
-    branch = out
-    with nogil:
-        arena_init(&arena)
-        find_cheapest_path(&table[0, 0], n, k, penalty, max_segments, &arena, &branch[0])
-        arena_free(&arena)
-    if arena.failed:
-        raise MemoryError("no memory to find a path")
-    return out

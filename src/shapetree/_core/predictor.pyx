@@ -410,57 +410,69 @@ cdef bint are_below(const int32_t[::1] numbers, Py_ssize_t limit) noexcept nogil
     return are
 
 
-cdef int check_leaves(const int32_t[::1] leaves, Py_ssize_t n_nodes) except -1:
-    """Refuse rows in no leaf."""
-    if not are_below(leaves, n_nodes):
-        raise ValueError("leaves are nodes")
-    return 0
-
-
-cdef int check_counts(const int32_t[::1] counts, Py_ssize_t n_rows) except -1:
-    """Refuse numbers of times that rows count, unless there is one for each; none stands for 1."""
-    if counts is not None and counts.shape[0] != n_rows:
-        raise ValueError("there is a count for each row")
-    return 0
-
-
-cdef int check_parents(const int32_t[::1] parent) except -1:
-    """Refuse nodes that are no tree's."""
-    cdef Py_ssize_t node
-    for node in range(parent.shape[0]):
-        if not -1 <= parent[node] < node:
-            raise ValueError("parents come before their children")
-    return 0
-
-
 cdef int check_nodes(
-    Columns columns, const int32_t[::1] leaves, const int32_t[::1] parent,
-    const int32_t[::1] feature
+    Columns columns, const int32_t[::1] parent, const int32_t[::1] feature
 ) except -1:
-    """Refuse nodes that are not a tree's, and rows in no leaf."""
+    """Refuse nodes that are not a tree's."""
     cdef int n_nodes = <int> parent.shape[0], node
     if feature.shape[0] != n_nodes:
         raise ValueError("arrays of nodes have one entry for each node")
-    if leaves.shape[0] != columns.n_rows:
-        raise ValueError("there is a leaf for each row")
-    check_leaves(leaves, n_nodes)
-    check_parents(parent)
     for node in range(n_nodes):
+        if not -1 <= parent[node] < node:
+            raise ValueError("parents come before their children")
         if feature[node] >= columns.n_columns:
             raise ValueError(f"there is no column {feature[node]}")
     return 0
 
 
-cdef int check_starts(const int64_t[::1] start, Py_ssize_t n_nodes, int64_t end) except -1:
-    """Refuse starts of nodes' parts of an array that leave it."""
-    cdef Py_ssize_t node
-    if n_nodes < 0 or start.shape[0] != n_nodes + 1:
-        raise ValueError("arrays of nodes have one entry for each node")
-    if start[0] != 0 or start[n_nodes] != end:
+cdef int check_rows(
+    Py_ssize_t n_rows, const int32_t[::1] leaves, Py_ssize_t n_nodes, const int32_t[::1] labels,
+    Py_ssize_t n_classes, const double[::1] targets, const int32_t[::1] row_counts
+) except -1:
+    """Refuse rows in no leaf or class, and arrays, where they are given, of other rows."""
+    if leaves.shape[0] != n_rows or not are_below(leaves, n_nodes):
+        raise ValueError("leaves are nodes, one for each row")
+    if labels is not None and (
+            labels.shape[0] != n_rows or not are_below(labels, n_classes)):
+        raise ValueError("labels are classes, one for each row")
+    if targets is not None and targets.shape[0] != n_rows:
+        raise ValueError("there is a target for each row")
+    if row_counts is not None and row_counts.shape[0] != n_rows:
+        raise ValueError("there is a count for each row")
+    return 0
+
+
+cdef int check_starts(const int64_t[::1] start, Py_ssize_t n_parts, int64_t end) except -1:
+    """Refuse starts of parts of an array that leave it."""
+    cdef Py_ssize_t part
+    if start.shape[0] != n_parts + 1 or start[0] != 0 or start[n_parts] != end:
         raise ValueError("parts start where those before end")
-    for node in range(n_nodes):
-        if start[node + 1] < start[node]:
+    for part in range(n_parts):
+        if start[part + 1] < start[part]:
             raise ValueError("parts start where those before end")
+    return 0
+
+
+cdef int check_cells(
+    Columns bins, const int32_t[::1] feature, const int64_t[::1] bin_start,
+    const int32_t[::1] cell_of_bin, const int64_t[::1] cell_start
+) except -1:
+    """Refuse cells that a loop without checks would leave."""
+    cdef:
+        int node, f
+        int64_t i, n_cells
+    for node in range(<int> feature.shape[0]):
+        f = feature[node]
+        if f < 0:
+            continue
+        if bins.column[f].kind > UINT32:
+            raise ValueError(f"column {f} does not hold bins")
+        if bin_start[f + 1] - bin_start[f] <= bins.column[f].largest:
+            raise ValueError(f"column {f} has more bins than it was said to have")
+        n_cells = cell_start[node + 1] - cell_start[node]
+        for i in range(bin_start[f], bin_start[f + 1]):
+            if not 0 <= cell_of_bin[i] < n_cells:
+                raise ValueError("bins lie in the cells of their nodes")
     return 0
 
 
@@ -534,17 +546,12 @@ def count_cells(
         int32_t[:, :, ::1] counts
         double[:, ::1] totals
         Passed* nodes
-    check_nodes(bins, leaves, parent, feature)
-    check_counts(row_counts, n_rows)
-    check_starts(bin_start, bins.n_columns, cell_of_bin.shape[0])
-    check_starts(cell_start, n_nodes, cell_start[n_nodes] if cell_start.shape[0] > n_nodes else 0)
     if n_classes < 1 or n_threads < 1:
         raise ValueError("there is at least one class, and one thread")
-    if labels is not None and (
-            labels.shape[0] != n_rows or not are_below(labels, n_classes)):
-        raise ValueError("labels are classes, one for each row")
-    if targets is not None and targets.shape[0] != n_rows:
-        raise ValueError("there is a target for each row")
+    check_nodes(bins, parent, feature)
+    check_rows(n_rows, leaves, n_nodes, labels, n_classes, targets, row_counts)
+    check_starts(bin_start, bins.n_columns, cell_of_bin.shape[0])
+    check_starts(cell_start, n_nodes, cell_start[n_nodes] if cell_start.shape[0] > n_nodes else 0)
     check_cells(bins, feature, bin_start, cell_of_bin, cell_start)
     n_cells = cell_start[n_nodes]
     # Every thread counts for itself.
@@ -600,26 +607,3 @@ cdef void count_block(
                 counts[cell * n_classes + label] += times
                 totals[cell] += target
             node = nodes[node].parent
-
-
-cdef int check_cells(
-    Columns bins, const int32_t[::1] feature, const int64_t[::1] bin_start,
-    const int32_t[::1] cell_of_bin, const int64_t[::1] cell_start
-) except -1:
-    """Refuse cells that a loop without checks would leave."""
-    cdef:
-        int node, f
-        int64_t i, n_cells
-    for node in range(<int> feature.shape[0]):
-        f = feature[node]
-        if f < 0:
-            continue
-        if bins.column[f].kind > UINT32:
-            raise ValueError(f"column {f} does not hold bins")
-        if bin_start[f + 1] - bin_start[f] <= bins.column[f].largest:
-            raise ValueError(f"column {f} has more bins than it was said to have")
-        n_cells = cell_start[node + 1] - cell_start[node]
-        for i in range(bin_start[f], bin_start[f + 1]):
-            if not 0 <= cell_of_bin[i] < n_cells:
-                raise ValueError("bins lie in the cells of their nodes")
-    return 0

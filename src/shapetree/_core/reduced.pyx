@@ -11,6 +11,7 @@ import numpy as np
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
@@ -33,14 +34,23 @@ cdef double TOLERANCE = 1e-10
 cdef double ROUNDING_OF_LOSSES = 1e-12
 
 ctypedef struct Problem:
-    # What holds for a feature of a node.
+    # A node's cells by one feature, and what its shape function may be.
+    #
+    #     bin_of_cell    0     3     4     9    missing       bins with rows that care
+    #     losses       l1 l2 l1 l2 l1 l2 l1 l2  l1 l2         in branch 1, 2 beyond branch 0
+    #     branch         0     0     2     2      1           the cheapest path: what its cells
+    #                                                         lose, and prices of extra parts
+    const int32_t* bin_of_cell
+    const double* losses     # n_cells x n_others
+    int n_cells
+    int n_bins               # without the missing one
+    bint categorical
     int n_branches
     int n_others             # branches beyond the first that cells have losses of
     int max_segments
     int max_listed           # categories outside the branch of "all others"
     double segment_penalty
     double category_penalty
-    double bound             # a feature that cannot cost less is passed over
 
 
 cdef void cheapest_listing(
@@ -119,8 +129,7 @@ cdef inline int ranking(const double* lost, int k) noexcept nogil:
 
 
 cdef int join_cells(
-    const double* losses, int n, bint categorical, const Problem* problem, double* cost,
-    int32_t* run,
+    const Problem* problem, int n, double* cost, int32_t* run
 ) noexcept nogil:
     """Costs of the cells, neighbours that rank the branches alike as one run; returns the runs.
 
@@ -131,8 +140,8 @@ cdef int join_cells(
         const double* cell
         double* here = cost
     for i in range(n):
-        cell = losses + <Py_ssize_t> i * problem.n_others
-        if not categorical:
+        cell = problem.losses + <Py_ssize_t> i * problem.n_others
+        if not problem.categorical:
             now = ranking(cell, k)
         if now != 0 and now == before:
             for b in range(1, k):
@@ -174,13 +183,12 @@ cdef inline int favourite_of(
     return favourite
 
 
-cdef double sum_of_least(
-    const double* losses, int n_cells, const Problem* problem
-) noexcept nogil:
+cdef double sum_of_least(const Problem* problem) noexcept nogil:
     """What all cells lose in their favourite branches."""
     cdef:
         Py_ssize_t i
-        int b, k = problem.n_branches, n_others = problem.n_others
+        int b, k = problem.n_branches, n_others = problem.n_others, n_cells = problem.n_cells
+        const double* losses = problem.losses
         double low, total = 0.0
     if k == 3 and n_others == 2:
         for i in range(n_cells):
@@ -195,10 +203,8 @@ cdef double sum_of_least(
     return total
 
 
-cdef double least_cost(
-    const double* losses, int n_known, int n_cells, bint categorical, const Problem* problem
-) noexcept nogil:
-    """A bound that no shape function costs less than, or so much of it as is above the problem's.
+cdef double least_cost(const Problem* problem, double bound, int n_known) noexcept nogil:
+    """A bound that no shape function costs less than, or so much of it as is above the one given.
 
     Cells lose no less than in their favourite branches. On an ordered feature, two cells with
     different favourites either have a switch between them, or one of them is not in its favourite.
@@ -208,14 +214,15 @@ cdef double least_cost(
         Py_ssize_t i
         int favourite, waiting_for = -1, k = problem.n_branches
         double least, regret, waiting = 0.0, penalty = problem.segment_penalty
-        double price = -penalty, total = sum_of_least(losses, n_cells, problem)
+        double price = -penalty, total = sum_of_least(problem)
         # What rounding may be in the way of.
-        double enough = problem.bound - total + 2 * ROUNDING * (
-            fabs(total) + fabs(problem.bound) + penalty)
-    if categorical or not total < problem.bound:
+        double enough = bound - total + 2 * ROUNDING * (
+            fabs(total) + fabs(bound) + penalty)
+    if problem.categorical or not total < bound:
         return total
     for i in range(n_known):
-        favourite = favourite_of(losses + i * problem.n_others, k, &least, &regret)
+        favourite = favourite_of(
+            problem.losses + i * problem.n_others, k, &least, &regret)
         if waiting_for < 0:
             waiting = regret
             waiting_for = favourite
@@ -232,34 +239,18 @@ cdef double least_cost(
     return total + price - ROUNDING * (fabs(total) + price + penalty)
 
 
-cdef inline Problem problem_of(
-    int n_branches, Py_ssize_t n_others, int max_segments, int max_listed, double segment_penalty,
-    double category_penalty, double bound,
-) noexcept nogil:
-    cdef Problem problem
-    problem.n_branches = n_branches
-    problem.n_others = <int> n_others
-    problem.max_segments = max_segments
-    problem.max_listed = max_listed
-    problem.segment_penalty = segment_penalty
-    problem.category_penalty = category_penalty
-    problem.bound = bound
-    return problem
-
-
 cdef double solve_feature(
-    const int32_t* bin_of_cell, const double* losses, int n_cells, int n_bins, bint categorical,
-    Problem its_problem, Arena* arena, branch_t* branch_of_cell,
+    const Problem* problem, double bound, Arena* arena, branch_t* branch_of_cell
 ) noexcept nogil:
-    """What the feature's cheapest shape function costs beyond branch 0.
+    """What the cheapest shape function costs beyond branch 0; infinite if not less than the bound.
 
     Cells get their branches, unless there is no room for these (NULL).
     """
     cdef:
         Mark mark = arena_mark(arena)
-        const Problem* problem = &its_problem
-        int k = problem.n_branches, i, b, n, missing_branch = 0
-        bint has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins
+        int k = problem.n_branches, n_cells = problem.n_cells, i, b, n, missing_branch = 0
+        bint has_missing = n_cells > 0 and problem.bin_of_cell[n_cells - 1] == problem.n_bins
+        bint categorical = problem.categorical
         int n_known = n_cells - has_missing
         double* cost
         int32_t* run
@@ -267,15 +258,14 @@ cdef double solve_feature(
         const double* cell
         double total, least
         Cells cells
-    if n_known == 0 or not (
-            least_cost(losses, n_known, n_cells, categorical, problem) < problem.bound):
+    if n_known == 0 or not least_cost(problem, bound, n_known) < bound:
         return INFINITY
     cost = take_doubles(arena, <size_t> n_known * k)
     run = take_ints(arena, n_known)
     branch = take_branches(arena, n_known)
     if arena.failed or must_stop(arena, n_known):
         return INFINITY
-    n = join_cells(losses, n_known, categorical, problem, cost, run)
+    n = join_cells(problem, n_known, cost, run)
     if categorical:
         cheapest_listing(cost, n, problem, arena, branch)
     else:
@@ -291,7 +281,7 @@ cdef double solve_feature(
     total += (problem.category_penalty if categorical else problem.segment_penalty) * (
         extra_parts(cells, branch))
     if has_missing:
-        cell = losses + <Py_ssize_t> n_known * problem.n_others
+        cell = problem.losses + <Py_ssize_t> n_known * problem.n_others
         least = 0.0
         for b in range(1, k):
             if cell[b - 1] < least:
@@ -343,8 +333,10 @@ def cheapest_shapes(
     Returns an array (n_nodes, n_features), and a list of each node's least cost or bound.
     """
     cdef:
-        Py_ssize_t task, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f, i, place
-        Problem problem
+        Py_ssize_t task, n_tasks, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f
+        Py_ssize_t place, n_places
+        Problem* problems
+        Problem* problem
         Arenas arenas
         double[:, ::1] costs
         double[::1] least
@@ -364,50 +356,50 @@ def cheapest_shapes(
     for f in range(n_features):
         if not 0 <= n_bins[f] < 2**31 - 1 or not 0 <= order[f] < n_features:
             raise ValueError("n_bins or order out of range")
-    for node in range(n_nodes):
-        problem = problem_of(
-            n_branches[node], losses.shape[1], max_segments, max_listed, segment[node],
-            category_penalty, INFINITY)
-        check_problem(&problem)
-    result = np.empty((n_nodes, n_features))
+    result = np.full((n_nodes, n_features), INFINITY)
     costs = result
-    costs[:, :] = INFINITY
     lowest = np.array(bounds)
     least = lowest
     if n_nodes == 0 or n_features == 0 or bin_of_cell.shape[0] == 0:
         return result, lowest.tolist()
     n_threads = min(n_threads, n_nodes * n_features)
     arenas = Arenas(n_threads)
-    if only_best:
-        for node in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            for place in range(n_features):
-                f = order[place]
-                i = starts[node, f]
-                costs[node, f] = choice[f] + solve_feature(
-                    &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
-                    <int> n_bins[f], categorical[f],
-                    problem_of(n_branches[node], losses.shape[1], max_segments, max_listed,
-                               segment[node], category_penalty, least[node] - choice[f]),
-                    &arenas.of_thread[threadid()], NULL)
-                if costs[node, f] < least[node]:
-                    least[node] = costs[node, f]
-    else:
-        for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
-                           schedule="dynamic"):
-            node = task // n_features
-            f = task % n_features
-            i = starts[node, f]
-            costs[node, f] = choice[f] + solve_feature(
-                &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
-                <int> n_bins[f], categorical[f],
-                problem_of(n_branches[node], losses.shape[1], max_segments, max_listed,
-                           segment[node], category_penalty, bounds[node] - choice[f]),
-                &arenas.of_thread[threadid()], NULL)
+    problems = <Problem*> calloc(n_nodes * n_features, sizeof(Problem))
+    if problems == NULL:
+        raise MemoryError("no memory for reduced problems")
+    try:
         for node in range(n_nodes):
             for f in range(n_features):
-                least[node] = min(least[node], costs[node, f])
+                problem = &problems[node * n_features + f]
+                problem.bin_of_cell = &bin_of_cell[0] + starts[node, f]
+                problem.losses = &losses[0, 0] + starts[node, f] * losses.shape[1]
+                problem.n_cells = n_cells[node, f]
+                problem.n_bins = <int> n_bins[f]
+                problem.categorical = categorical[f]
+                problem.n_branches = n_branches[node]
+                problem.n_others = <int> losses.shape[1]
+                problem.max_segments = max_segments
+                problem.max_listed = max_listed
+                problem.segment_penalty = segment[node]
+                problem.category_penalty = category_penalty
+                check_problem(problem)
+        # A node's features one after another, if those that cannot be the best are passed over.
+        n_places = n_features if only_best else 1
+        n_tasks = n_nodes * n_features // n_places
+        for task in prange(n_tasks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            for place in range(task * n_places, (task + 1) * n_places):
+                node = place // n_features
+                f = order[place % n_features]
+                costs[node, f] = choice[f] + solve_feature(
+                    &problems[node * n_features + f],
+                    (least[node] if only_best else bounds[node]) - choice[f],
+                    &arenas.of_thread[threadid()], NULL)
+                if only_best and costs[node, f] < least[node]:
+                    least[node] = costs[node, f]
+    finally:
+        free(problems)
     arenas.finish()
-    return result, lowest.tolist()
+    return result, np.minimum(lowest, result.min(axis=1)).tolist()
 
 
 cdef const double[::1] one_for_each(given, Py_ssize_t n):
@@ -445,9 +437,15 @@ def cheapest_shape(
         uint8_t[::1] branch, branch_of_cell
         double lost[256]
         int n_of_branch[256]
-    problem = problem_of(
-        n_branches, losses.shape[1], max_segments, max_listed, segment_penalty, category_penalty,
-        INFINITY)
+    problem.n_cells = n_cells
+    problem.n_bins = n_bins
+    problem.categorical = categorical
+    problem.n_branches = n_branches
+    problem.n_others = <int> losses.shape[1]
+    problem.max_segments = max_segments
+    problem.max_listed = max_listed
+    problem.segment_penalty = segment_penalty
+    problem.category_penalty = category_penalty
     check_problem(&problem)
     if losses.shape[0] != n_cells or not 0 <= n_bins < 2**31 - 1:
         raise ValueError("n_bins out of range, or cells without losses")
@@ -460,10 +458,10 @@ def cheapest_shape(
     memset(&branch[0], NO_BRANCH, n_bins + 1)
     memset(&branch_of_cell[0], NO_BRANCH, n_cells + 1)
     if n_cells:
+        problem.bin_of_cell = &bin_of_cell[0]
+        problem.losses = &losses[0, 0]
         with nogil:
-            solve_feature(
-                &bin_of_cell[0], &losses[0, 0], n_cells, n_bins, categorical, problem,
-                arenas.of_thread, &branch_of_cell[0])
+            solve_feature(&problem, INFINITY, arenas.of_thread, &branch_of_cell[0])
     arenas.finish()
     memset(lost, 0, sizeof(lost))
     memset(n_of_branch, 0, sizeof(n_of_branch))

@@ -28,10 +28,10 @@ from cython.parallel cimport prange, threadid
 from libc.math cimport fabs, signbit
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from shapetree._core.columns cimport (
-    UINT8, UINT16, UINT32, Column, Columns, bin_t, code_at, projection, side_at,
+    UINT8, UINT16, UINT32, Column, Columns, bin_t, projection, side_at,
 )
 from shapetree._core.pieces cimport Cuts, PairCuts, branch_by_cuts
 from shapetree._core.rows cimport NodeRows
@@ -48,7 +48,7 @@ cdef enum:
     MIN_SORTED = 2048    # rows of a leaf that are worth sorting
     MIN_AT_ONCE = 128    # rows of a node that are worth summing by two features at once
 
-# --- what a row loses in a leaf --------------------------------------------------------------------
+# --- what a row loses in a leaf -------------------------------------------------------------------
 
 ctypedef struct RowTargets:
     # What the losses of rows are made of.
@@ -328,7 +328,7 @@ cdef int gather_cells(
     return n_cells
 
 
-# --- steps of rows down a tree over bins --------------------------------------------------------------
+# --- steps of rows down a tree over bins ---------------------------------------------------------
 
 ctypedef struct Step:
     # A node that rows pass. A leaf sends every row to itself, so that all rows take as many steps.
@@ -413,7 +413,7 @@ cdef inline int n_regions(const Cuts* cuts) noexcept nogil:
     return n
 
 
-# --- the tree and its rows ------------------------------------------------------------------------------
+# --- the tree and its rows -----------------------------------------------------------------------
 
 ctypedef struct LossBlock:
     # Rows of a node that one thread compares; those that care stand at the start of the block.
@@ -925,46 +925,6 @@ cdef class RoutedRows:
         cdef Py_ssize_t at
         for at in range(self.rows._start[node], self.rows._stop[node]):
             count[piece_at(&self.steps[node], self.order[at])] += 1
-
-    def branch_counts(self, int node, split_at, int n_branches):
-        """Rows of a node in each branch, if its split were another: bins' branches, or cuts.
-
-        Parameters
-        ----------
-        node : int
-        split_at : tuple (feature, branch_of_bin) or PairCuts
-        n_branches : int
-        """
-        cdef:
-            Py_ssize_t at
-            int feature
-            const uint8_t[::1] branch_of_bin
-            const Column* column
-            PairCuts cuts
-            int64_t count[256]
-        self.check_node(node)
-        if not 1 <= n_branches <= 254:
-            raise ValueError("the number of branches is out of range")
-        memset(count, 0, sizeof(count))
-        if isinstance(split_at, PairCuts):
-            cuts = split_at
-            if cuts.n_rows != self.n_rows or cuts.least_branch < 0 or cuts.greatest_branch > 255:
-                raise ValueError(
-                    "branches of regions exist, and tables have as many rows as bins")
-            with nogil:
-                for at in range(self.rows._start[node], self.rows._stop[node]):
-                    count[branch_by_cuts(&cuts.cuts, self.order[at])] += 1
-        else:
-            feature, branch_of_bin = split_at
-            if not 0 <= feature < self.bins.n_columns or self.bins.column[feature].kind > UINT32:
-                raise ValueError(f"{feature} is not a column of bins")
-            column = &self.bins.column[feature]
-            if branch_of_bin is None or branch_of_bin.shape[0] <= column.largest:
-                raise ValueError("every bin needs a branch")
-            with nogil:
-                for at in range(self.rows._start[node], self.rows._stop[node]):
-                    count[branch_of_bin[code_at(column, self.order[at])]] += 1
-        return [count[branch] for branch in range(n_branches)]
 
     # Losses
 

@@ -83,23 +83,20 @@ class Cluster:
         The results stay on the workers.
         """
         groups, *others = [[[own] for own in column] for column in columns]
-        return self.of_groups(function, groups, others, None, shared)
+        return self.of_groups(function, groups, others, False, shared)
 
     def of_groups(
         self,
         function: Callable[..., Any],
         groups: Sequence[Any],
         columns: Sequence[Sequence[Any]],
-        numbers: list[list[int]] | None,
+        are_lists: bool,
         shared: dict[str, Any],
     ) -> ClusterParts:
-        """The same for groups of parts, of which a task makes lists; they have some numbers.
-
-        Without numbers, every group has a single part.
-        """
+        """The same for groups of parts, of which tasks make lists; or each is a single part."""
         keys = keys_of(function, len(groups))
-        message = partial(function, **shared), numbers is None
-        return ClusterParts(self, self.map(_made, keys, message, groups, *columns), numbers)
+        message = partial(function, **shared), are_lists
+        return ClusterParts(self, self.map(_made, keys, message, groups, *columns), are_lists)
 
     def map(
         self, task: Callable[..., Any], keys: list[str], shared: Any, *columns: Sequence[Any]
@@ -217,20 +214,16 @@ class ClusterParts:
     ----------
     cluster : Cluster
     futures : list of Future
-        Of every part; or lists of those of some parts, which stand on the same worker.
-    numbers : list of lists of int, optional
-        Numbers of the parts that each list has.
+        Of every part; or of lists of some parts, which stand on the same worker.
+    are_lists : bool
+        Whether they are of lists, which can be asked and changed; `each` and columns are for
+        single parts.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        futures: list[Future[Any]],
-        numbers: list[list[int]] | None = None,
-    ) -> None:
+    def __init__(self, cluster: Cluster, futures: list[Future[Any]], are_lists: bool) -> None:
         self.cluster = cluster
         self.futures = futures
-        self._numbers = numbers
+        self._are_lists = are_lists
         self._changes: list[Callable[..., Any]] = []
 
     def __len__(self) -> int:
@@ -241,9 +234,7 @@ class ClusterParts:
 
     def each(self, function: Callable[..., Any], *columns: Any, **shared: Any) -> ClusterParts:
         """Apply a function to what is held of every part, and to its own of some columns."""
-        return self.cluster.of_groups(
-            function, self._groups, self._grouped(columns), self._numbers, shared
-        )
+        return self.cluster.each(function, self.futures, *columns, **shared)
 
     def ask(
         self, of: Callable[..., Any], join: Join, finish: Any = None, *, columns: Sequence[Any] = ()
@@ -259,13 +250,11 @@ class ClusterParts:
         self, of: Callable[..., Any], join: Join, columns: Sequence[Any] = ()
     ) -> list[Future[Any]]:
         """Answers of every task's parts, before which these are changed."""
-        groups, change = self._groups, None
-        if self._changes:
-            change = PartsChange(uuid.uuid4().hex, tuple(self._changes))
+        groups = self.futures if self._are_lists else [[future] for future in self.futures]
+        own = [[[each] for each in column] for column in columns]
+        change = PartsChange(uuid.uuid4().hex, tuple(self._changes)) if self._changes else None
         message = of, join, change
-        answers = self.cluster.map(
-            _answered, keys_of(of, len(groups)), message, groups, *self._grouped(columns)
-        )
+        answers = self.cluster.map(_answered, keys_of(of, len(groups)), message, groups, *own)
         if change is not None:
             # The tasks before make what these hold, so that these need not wait for each other.
             changed = self.cluster.map(_changed, keys_of(_changed, len(groups)), change, groups)
@@ -279,7 +268,6 @@ class ClusterParts:
 
     def change(self, make: Callable[..., Any]) -> None:
         """Put what a function makes of each part in its place, when the next question comes."""
-        assert self._numbers is not None
         self._changes.append(make)
 
     def results(self) -> list[Any]:
@@ -302,19 +290,7 @@ class ClusterParts:
         number_of = {future.key: number for number, future in enumerate(self.futures)}
         numbers = [[number_of[future.key] for future in group] for group in groups]
         grouped = [[[column[number] for number in its] for its in numbers] for column in columns]
-        return self.cluster.of_groups(function, groups, grouped, numbers, shared)
-
-    @property
-    def _groups(self) -> list[Any]:
-        """What tasks are given."""
-        if self._numbers is None:
-            return [[future] for future in self.futures]
-        return self.futures
-
-    def _grouped(self, columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
-        if self._numbers is None:
-            return [[[own] for own in column] for column in columns]
-        return [[[column[number] for number in its] for its in self._numbers] for column in columns]
+        return self.cluster.of_groups(function, groups, grouped, True, shared)
 
 
 class PartsBeside(NamedTuple):
@@ -354,9 +330,9 @@ def _whole(pieces: list[bytes]) -> TaskValue:
 
 
 def _made(message: TaskValue, group: Any, *columns: list[Any]) -> TaskValue:
-    make, is_single = message.value
+    make, are_lists = message.value
     made = [make(*own) for own in zip(value_of(group), *map(value_of, columns), strict=True)]
-    return TaskValue(made[0] if is_single else made)
+    return TaskValue(made if are_lists else made[0])
 
 
 def _answered(message: TaskValue, group: Any, *columns: list[Any]) -> TaskValue:

@@ -138,7 +138,7 @@ class DaskTable(Table):
         values = partial(part_of_table, weighing=weighing, needed=tuple(needed))
         return self.encoded.map(values, self.kept_rows)
 
-    def with_values(self, needed: Any) -> DaskTable:
+    def with_values(self, needed: Any, what: str = "") -> DaskTable:
         """The table, of which splits will read the values of some features."""
         return replace(self, needed=tuple(needed))
 

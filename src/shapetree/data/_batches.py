@@ -147,14 +147,7 @@ class Batches:
         _check_names(self._types, names, parameter)
 
     def check_output(self, path: str | os.PathLike[str], what: str) -> None:
-        """Refuse to write to a file that rows are read from, or would be when they are read again.
-
-        Parameters
-        ----------
-        path : str or path-like
-        what : str
-            What is written, for the error message.
-        """
+        """Refuse to write `what` to a file that rows are read from, or would be read from again."""
         own, is_there = Path(os.path.realpath(path)), os.path.exists(path)
         reason = ""
         if any(is_there and os.path.exists(f) and os.path.samefile(f, path) for f in self._files):
@@ -176,12 +169,7 @@ class Batches:
     ) -> Iterator[tuple[str, Any]]:
         """All rows with some of the columns, a batch at a time, and the part each is from.
 
-        Parameters
-        ----------
-        columns : sequence of str
-        to_keep : collection of str, optional
-            Columns that keep their types; of others, text may come as codes of a dictionary. By
-            default all.
+        Columns that are not to be kept as they are, if that is said, may have their text as codes.
         """
         # Of rows that are watched, each pass reads the targets: they tell rows apart.
         beside = [name for name in self.targets if self._is_watched and name not in columns]

@@ -15,7 +15,7 @@ from shapetree._core.pieces import thresholds_between
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._columns import GREATEST
 from shapetree.data._sampling import sampled
-from shapetree.data._store import Store
+from shapetree.data._store import Store, room_for
 from shapetree.data._table import FeatureInfo, Table, count_taken
 
 # Rows that bins are made from at most; larger tables give a sample.
@@ -120,12 +120,8 @@ def rows_of(columns: list[np.ndarray], kept: np.ndarray, store: Store | None) ->
 class Binning:
     """Where bins begin and end: tables of the same features can be binned by it, part by part.
 
-    Attributes
-    ----------
-    features : tuple of FeatureBins
-    ends : tuple of arrays or None
-        Thresholds between the bins of an ordered feature; None for other features, and if nothing
-        is known about it.
+    `ends` are the thresholds between the bins of an ordered feature; None for other features, and
+    if nothing is known about it.
     """
 
     features: tuple[FeatureBins, ...]
@@ -167,27 +163,27 @@ def bin_table(
 
     Of more than `MAX_BINNED_ROWS` rows a sample decides where bins begin and end; values beyond
     those of the sample fall into the outermost bins, and values between two bins to the nearer one.
-
-    Parameters
-    ----------
-    table : Table
-    weights : array of shape (n_rows,), optional
-        Rows of weight w count as w rows where quantiles are sought.
-    max_bins : int or None
-        Most bins of an ordered feature; None gives every distinct value its own.
-    n_threads : int
+    Rows of weight w count as w rows where quantiles are sought. If `max_bins` is None, every
+    distinct value of an ordered feature has a bin of its own.
     """
     if max_bins is None:
         return _bin_every_value(table)
-    rows = None
-    if table.n_rows > MAX_BINNED_ROWS:
+    is_sample, known = table.n_rows > MAX_BINNED_ROWS, table.known_sample()
+    if known is not None:
+        rows, sample = known
+        own = None if weights is None else weights[rows]
+        binning = find_binning(sample, None, is_sample, own, max_bins, n_threads)
+    elif is_sample:
         rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS)
-        weights = None if weights is None else weights[rows]
-    binning = find_binning(table, rows, rows is not None, weights, max_bins, n_threads)
-    bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
-    binning.bin(table, bins, n_threads)
+        own = None if weights is None else weights[rows]
+        binning = find_binning(table, rows, is_sample, own, max_bins, n_threads)
+    else:
+        binning = find_binning(table, None, is_sample, weights, max_bins, n_threads)
+    bins = room_for(table.store, table.n_rows, binning.dtypes)
+    for first, batch in table.read(range(len(table.features)), "binning rows"):
+        binning.bin(batch, [column[first : first + batch.n_rows] for column in bins], n_threads)
     n_threads = threads_for(table.n_rows * len(bins), n_threads)
-    return BinnedTable(binning.features, Columns(bins, table.n_rows, n_threads))
+    return BinnedTable(binning.features, Columns(bins, table.n_rows, n_threads), table.store)
 
 
 def find_binning(
@@ -198,19 +194,9 @@ def find_binning(
     max_bins: int,
     n_threads: int,
 ) -> Binning:
-    """Find where bins begin and end.
+    """Find where bins begin and end, by some rows of a table, or by all if `rows` is None.
 
-    Parameters
-    ----------
-    table : Table
-        All rows, or a sample of them.
-    rows : int64 array or None
-        The rows of the table to look at; None for all.
-    is_sample : bool
-        Whether there are others beside them.
-    weights : array or None
-        Of the rows that are looked at.
-    max_bins, n_threads : int
+    If these are a sample, there are others beside them; weights are those of the sample.
     """
     if (table.n_rows if rows is None else len(rows)) < MIN_ROWS_FOR_THREADS:
         n_threads = 1
@@ -276,10 +262,11 @@ def category_bins(info: FeatureInfo) -> FeatureBins:
 
 
 def _bin_every_value(table: Table) -> BinnedTable:
-    """Give every distinct value a bin of its own."""
+    """Give every distinct value a bin of its own, one feature after another."""
     features: list[FeatureBins] = []
     bins: list[np.ndarray] = []
-    for info, column in zip(table.features, table.columns, strict=True):
+    for j, info in enumerate(table.features):
+        column = table.with_values([j], f"binning {info.name}").columns[j]
         assert column is not None
         if info.is_categorical:
             feature = category_bins(info)
@@ -287,8 +274,12 @@ def _bin_every_value(table: Table) -> BinnedTable:
         else:
             feature, codes = bin_every_number(column)
         features.append(with_wholeness(feature, info.is_whole))
+        if table.store is not None:
+            (room,) = table.store.columns(table.n_rows, [feature.dtype])
+            room[:] = codes
+            codes = room
         bins.append(codes)
-    return BinnedTable(tuple(features), Columns(bins, table.n_rows))
+    return BinnedTable(tuple(features), Columns(bins, table.n_rows), table.store)
 
 
 def bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
@@ -308,16 +299,7 @@ def bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
 
 
 def part_bins(table: Table, binned: BinnedTable, thresholds: dict[int, np.ndarray]) -> BinnedTable:
-    """Part bins at further thresholds.
-
-    Parameters
-    ----------
-    table : Table
-    binned : BinnedTable
-        The table's bins.
-    thresholds : dict
-        For some ordered features, thresholds between their values, ascending.
-    """
+    """Part a table's bins at further thresholds of some ordered features, which ascend."""
     features = list(binned.features)
     columns = [binned.columns.array(feature) for feature in range(len(features))]
     for feature, further in thresholds.items():

@@ -69,11 +69,6 @@ def kind_of_column(values: Values, name: str) -> ColumnKind:
     return _KIND_OF_NUMPY[values.dtype.kind]
 
 
-def has_categorical_dtype(values: Values, name: str) -> bool:
-    """Whether a column is categorical by default."""
-    return kind_of_column(values, name) in (ColumnKind.BOOLEAN, ColumnKind.TEXT)
-
-
 def are_whole(numbers: Array) -> bool:
     """Whether all numbers that are known are whole, whatever type they have; no if none is."""
     is_any_known = False
@@ -328,14 +323,10 @@ def own_order(values: Values, name: str) -> tuple[Level, ...] | None:
     if not isinstance(values, nw.Series):
         return None
     native = values.to_native()
-    if values.implementation.is_pyarrow():
-        if not getattr(native.type, "ordered", False):
-            return None
+    if isinstance(values.dtype, nw.Enum):
+        declared = values.dtype.categories
+    elif values.implementation.is_pyarrow() and getattr(native.type, "ordered", False):
         declared = native.combine_chunks().dictionary.to_pylist()
-    elif getattr(native.dtype, "ordered", False):  # pandas
-        declared = list(native.dtype.categories)
-    elif isinstance(values.dtype, nw.Enum):  # polars
-        declared = list(values.dtype.categories)
     else:
         return None
     return tuple(_plain(level, name) for level in declared)

@@ -28,16 +28,7 @@ FEW_ROWS = 1000
 
 
 def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.ndarray:
-    """Check targets and bring them to shape (n_rows, n_outputs).
-
-    Parameters
-    ----------
-    y : array-like
-    has_classes : bool
-        Whether they are classes rather than numbers.
-    n_outputs : int, optional
-        How many targets a row must have.
-    """
+    """Check targets, classes or numbers, and bring them to shape (n_rows, n_outputs)."""
     if y is None:
         raise ValueError("fitting requires y to be passed, but the target y is None")
     if hasattr(y, "__class_shares__"):

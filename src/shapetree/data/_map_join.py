@@ -154,30 +154,12 @@ class Questions:
         return list(parts.ask(self, self.join, self.finish))
 
 
-def run_inquiry(inquiry: Inquiry[Result], part: Any) -> Result:
-    """The result of an inquiry that asks a single part, which is here."""
-    answer = None
-    while True:
-        try:
-            of, _, finish = inquiry.send(answer)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
-        answer = of(part) if finish is None else finish(of(part))
-
-
 def run_inquiries(
     inquiries: Sequence[Inquiry[Result]], parts: Parts, n_at_once: int
 ) -> list[Result]:
     """Results of inquiries, which do not depend on each other.
 
-    Parameters
-    ----------
-    inquiries : sequence of generators
-    parts : Parts
-        What is asked.
-    n_at_once : int
-        Inquiries that go on in turns: the questions that they yield in a turn are asked as one.
+    So many at once go on in turns: the questions that they yield in a turn are asked as one.
     """
     results: list[Result] = []
     for first in range(0, len(inquiries), n_at_once):

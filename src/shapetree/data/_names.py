@@ -34,23 +34,9 @@ def check_columns(
 ) -> None:
     """Refuse a table that lacks columns which a tree needs.
 
-    Columns with names may be in any order, and there may be further ones. The words are those of
-    scikit-learn, by which its own checks know them.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The table's columns.
-    has_names : bool
-        Whether they have names.
-    known : sequence of str
-        Columns of the training table.
-    knows_names : bool
-        Whether they had names.
-    needed : iterable of int
-        Which of them must be there if they have names.
-    reader : str
-        What error messages call the reader of the table.
+    Of the columns that are known from training, those that are needed must be there. Columns with
+    names may be in any order, and there may be further ones. The words are those of scikit-learn,
+    by which its own checks know them; `reader` is what they call the reader of the table.
     """
     if has_names and not knows_names:
         warnings.warn(

@@ -27,19 +27,7 @@ from shapetree.data._table import FeatureInfo, Table, encode_table
 
 @dataclass(frozen=True)
 class Reading:
-    """How to read parts.
-
-    Attributes
-    ----------
-    features, targets : tuples of str
-        Names of columns.
-    weight : str or None
-        The column of weights.
-    categorical_features
-        As `read_table` takes it.
-    has_classes : bool
-        Whether the targets are classes rather than numbers.
-    """
+    """How to read parts: names of columns, and whether the targets are classes or numbers."""
 
     features: tuple[str, ...]
     targets: tuple[str, ...]
@@ -54,15 +42,9 @@ class Reading:
 
 
 class SeenFeature(NamedTuple):
-    """Description of a feature in a part.
+    """A feature, and the part that it was found in.
 
-    Attributes
-    ----------
-    info : FeatureInfo
-    part : str
-        The part that it was found in.
-    is_blank : bool
-        Whether all values are missing, so that the part does not show the column's kind.
+    It is blank if all values are missing there, so that the part does not show the column's kind.
     """
 
     info: FeatureInfo
@@ -260,13 +242,7 @@ class PartSample(NamedTuple):
 def sample_part(table: Table, first_row: int, n_total: int) -> PartSample:
     """The rows of an encoded part that belong to the sample; all if there are no more than that.
 
-    Parameters
-    ----------
-    table : Table
-    first_row : int
-        Number of its first row among all rows.
-    n_total : int
-        Number of all rows.
+    Its first row has the number `first_row` among all, of which there are `n_total`.
     """
     rows = sampled(first_row, table.n_rows, n_total, MAX_BINNED_ROWS)
     columns = [
@@ -342,11 +318,6 @@ def _values(frame: nw.DataFrame[Any], names: Sequence[str]) -> np.ndarray:
         else:
             columns.append(column.to_numpy())
     return np.column_stack(columns)
-
-
-def select(frame: nw.DataFrame[Any], names: Sequence[str]) -> Any:
-    """Some columns of a table."""
-    return frame.select(list(names)).to_native()
 
 
 # --- errors ---

@@ -14,22 +14,10 @@ ROWS_PER_BLOCK = 2**20
 
 
 def sampled(first_row: int, n_rows: int, n_total: int, size: int) -> np.ndarray:
-    """Choose about `size` of all rows, or all if there are no more.
+    """Choose about `size` of all `n_total` rows, or all if there are no more.
 
-    Parameters
-    ----------
-    first_row, n_rows : int
-        The rows to choose from: those numbered first_row .. first_row + n_rows - 1 of all.
-    n_total : int
-        Number of all rows, remote ones included.
-    size : int
-        Rows to choose of all. How many it really are varies by about its square root.
-
-    Returns
-    -------
-    int64 array
-        Numbers of the chosen rows, ascending. Of a part of the rows, those are chosen that
-        belong to the sample of all.
+    How many they really are varies by about the square root of `size`. Of those that are numbered
+    first_row .. first_row + n_rows - 1, the numbers of the chosen ones, ascending.
     """
     if n_total <= size:
         return np.arange(first_row, first_row + n_rows, dtype=np.int64)
@@ -50,15 +38,7 @@ def places_up_to(rows: np.ndarray, first_row: int, limit: int) -> np.ndarray:
 def hash_limits(n_rows: np.ndarray, size: int) -> np.ndarray:
     """Largest hash of the rows to choose, for about `size` of a number of rows, or for all of them.
 
-    Parameters
-    ----------
-    n_rows : int array
-    size : int
-
-    Returns
-    -------
-    uint64 array
-        The fewer the rows, the higher the limit.
+    The fewer the rows, the higher the limit.
     """
     greatest = np.uint64(GREATEST_HASH)
     n_rows = n_rows.astype(np.uint64)
@@ -71,19 +51,9 @@ def hash_limits(n_rows: np.ndarray, size: int) -> np.ndarray:
 def first_by_hash(rows: np.ndarray, size: int, first_row: int = 0) -> np.ndarray:
     """Places of the `size` of some rows whose hashes are smallest, or of all, ascending.
 
-    Parameters
-    ----------
-    rows : int32 array
-        Their numbers, counted from `first_row` on.
-    size, first_row : int
+    The numbers of the rows are counted from `first_row` on.
     """
     if len(rows) <= size:
         return np.arange(len(rows), dtype=np.int32)
-    # Twice as many as needed will nearly always do, and are soon sorted out.
-    wanted, places = size, np.empty(0, dtype=np.int32)
-    while len(places) < size:
-        wanted *= 2
-        limit = int(hash_limits(np.array([len(rows)]), wanted)[0])
-        places = places_up_to(rows, first_row, limit)
-    hashes = row_hashes(rows[places].astype(np.int64) + first_row)
-    return np.sort(places[np.argpartition(hashes, size - 1)[:size]])
+    hashes = row_hashes(rows.astype(np.int64) + first_row)
+    return np.sort(np.argpartition(hashes, size - 1)[:size]).astype(np.int32)

@@ -72,13 +72,11 @@ class ParquetPart(SourcePart):
         return _types(pq.read_schema(self.path))
 
     def count(self) -> int:
-        """How many rows it has, from its footer."""
         import pyarrow.parquet as pq
 
         return int(pq.read_metadata(self.path).num_rows)
 
     def tables(self, columns: list[str], coded: list[str]) -> Iterator[Any]:
-        """Its rows with some of the columns, a batch at a time."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -119,11 +117,9 @@ class FragmentPart(SourcePart):
         return {name: own.get(name, kind) for name, kind in every.items() if name in {*own, *told}}
 
     def count(self) -> int:
-        """How many rows it has."""
         return int(self.fragment.count_rows())
 
     def tables(self, columns: list[str], coded: list[str]) -> Iterator[Any]:
-        """Its rows with some of the columns, a batch at a time."""
         import pyarrow as pa
 
         size, is_empty = _batch_size(columns), True
@@ -147,7 +143,6 @@ class TableSource(SourcePart):
         return f"part {self.number}"
 
     def types(self) -> dict[str, str]:
-        """Names and types of its columns."""
         frame = self._frame()
         native = frame.to_native()
         if frame.implementation.is_pyarrow():
@@ -161,11 +156,9 @@ class TableSource(SourcePart):
         }
 
     def count(self) -> int:
-        """How many rows it has."""
         return len(self._frame())
 
     def tables(self, columns: list[str], coded: list[str]) -> Iterator[Any]:
-        """Its rows with some of the columns."""
         frame, size = self._frame().select(columns), _batch_size(columns)
         if len(frame) <= size:
             yield frame.to_native()

@@ -73,6 +73,13 @@ class Store:
             self._used -= size
 
 
+def room_for(store: Store | None, n_rows: int, dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
+    """Columns to be filled, in memory if there is no store."""
+    if store is None:
+        return [np.empty(n_rows, dtype) for dtype in dtypes]
+    return store.columns(n_rows, dtypes)
+
+
 def _columns_in_file(n_rows: int, dtypes: list[np.dtype]) -> list[np.ndarray]:
     """Columns in one file that has no name; it goes when the last of them does."""
     starts, size = [], 0

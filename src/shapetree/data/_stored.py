@@ -10,20 +10,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from tqdm.auto import tqdm
 
-from shapetree._core.columns import Columns, extents
+from shapetree._core.columns import extents
 from shapetree._core.sampling import row_hashes
 from shapetree.data._batches import Batches
-from shapetree.data._binning import (
-    MAX_BINNED_ROWS,
-    BinnedTable,
-    FeatureBins,
-    bin_every_number,
-    category_bins,
-    find_binning,
-    rows_of,
-    with_wholeness,
-)
-from shapetree.data._map_join import LocalParts, Parts
+from shapetree.data._binning import MAX_BINNED_ROWS, rows_of
 from shapetree.data._parts import (
     PartDescription,
     PartSample,
@@ -38,11 +28,10 @@ from shapetree.data._parts import (
     join_samples,
     read_part_targets,
     sample_part,
-    select,
 )
 from shapetree.data._sampling import SCALE_ROWS, hash_limits
-from shapetree.data._store import Store
-from shapetree.data._table import FeatureInfo, Table, TablePart, read_table, still_kept, with_seen
+from shapetree.data._store import Store, room_for
+from shapetree.data._table import FeatureInfo, Table, read_table, still_kept, with_seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +42,6 @@ class StoredTable(Table):
     ----------
     batches : Batches
         Where the values are.
-    store : Store
-        Room for bins and values.
     kept : boolean array or None
         Which rows of the parts are the table's; None for all.
     sample : PartSample or None
@@ -68,7 +55,6 @@ class StoredTable(Table):
     """
 
     batches: Batches = field(kw_only=True)
-    store: Store = field(kw_only=True)
     kept: np.ndarray | None = None
     sample: PartSample | None = None
     ends: np.ndarray | None = None
@@ -94,22 +80,7 @@ class StoredTable(Table):
         return Table(self.n_rows, self.features, columns, self.has_names)
 
     def read(self, needed: Iterable[int], what: str) -> Iterator[tuple[int, Table]]:
-        """Go through the rows once.
-
-        Parameters
-        ----------
-        needed : iterable of int
-            Features whose columns are read.
-        what : str
-            What is done, for those who wait.
-
-        Yields
-        ------
-        first_row : int
-            Number of a batch's first row.
-        table : Table
-            The batch.
-        """
+        """Go through the rows once, batch by batch; see `Table`."""
         needed = list(needed)
         if not needed:
             yield 0, Table(self.n_rows, self.features, [None] * len(self.features), True)
@@ -133,15 +104,6 @@ class StoredTable(Table):
                     yield first_row, Table(batch.n_rows, self.features, columns, True)
                 first_row += batch.n_rows
                 bar.update(len(data))
-
-    def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> Parts:
-        """Parts of the rows, read on demand; see `Table`."""
-        return LocalParts(
-            TablePart(
-                batch, first, None if counts is None else counts[first : first + batch.n_rows]
-            )
-            for first, batch in self.read(needed, "describing rows")
-        )
 
     def known_values(
         self, features: Sequence[int]
@@ -167,16 +129,17 @@ class StoredTable(Table):
         features = with_seen(self.features, seen)
         return replace(self, features=features, encoding=self.encoding or self.features)
 
-    def with_values(self, needed: Iterable[int], what: str = "reading values") -> StoredTable:
+    def with_values(self, needed: Iterable[int], what: str = "") -> StoredTable:
         """The table with the values of some features, which may be kept on disk."""
         needed = [j for j in needed if self.columns[j] is None]
         columns = list(self.columns)
-        for first, batch in self.read(needed, what) if needed else ():
+        for first, batch in self.read(needed, what or "reading values") if needed else ():
             read = [batch.columns[j] for j in needed]
             if first == 0:
                 # All parts have the same types.
                 dtypes = [column.dtype for column in read if column is not None]
-                for j, column in zip(needed, self.store.columns(self.n_rows, dtypes), strict=True):
+                room_of = room_for(self.store, self.n_rows, dtypes)
+                for j, column in zip(needed, room_of, strict=True):
                     columns[j] = column
             for j, values in zip(needed, read, strict=True):
                 room = columns[j]
@@ -184,15 +147,16 @@ class StoredTable(Table):
                 room[first : first + batch.n_rows] = values
         return replace(self, columns=columns)
 
-    def sampled(self, ordered: Sequence[int]) -> PartSample:
-        """Values of ordered features in the rows that bins are made of."""
-        if self.sample is not None:
-            return self.sample
-        parts = [
-            sample_part(batch, first, self.n_rows)
-            for first, batch in self.read(ordered, "finding bins")
-        ]
-        return join_samples(parts)
+    def known_sample(self) -> tuple[np.ndarray, Table]:
+        """Rows that bins can be made of and their numbers; they are read first, if need be."""
+        sample = self.sample
+        if sample is None:
+            ordered = [j for j, info in enumerate(self.features) if not info.is_categorical]
+            batches = self.read(ordered, "finding bins")
+            sample = join_samples(
+                [sample_part(batch, first, self.n_rows) for first, batch in batches]
+            )
+        return sample.rows, sample.table(self.features)
 
 
 def progress_of(what: str, n_rows: int | None, verbose: int) -> Any:
@@ -211,40 +175,10 @@ def progress_of(what: str, n_rows: int | None, verbose: int) -> Any:
 # --- the first pass ---
 
 
-@dataclass(frozen=True)
-class StoredRows:
-    """What one pass over all rows finds.
-
-    Attributes
-    ----------
-    table : StoredTable
-    targets : array of shape (n_rows, n_outputs)
-        Numbers, or numbers of classes.
-    classes : tuple of arrays or None
-    weights : array of shape (n_rows,) or None
-        As the user gives them.
-    """
-
-    table: StoredTable
-    targets: np.ndarray
-    classes: tuple[np.ndarray, ...] | None
-    weights: np.ndarray | None
-
-
 def read_stored(
     batches: Batches, categorical_features: Any, has_classes: bool, verbose: int
-) -> StoredRows:
-    """Read targets and weights, and learn the features.
-
-    Parameters
-    ----------
-    batches : Batches
-    categorical_features
-        As `read_table` takes it.
-    has_classes : bool
-        Whether the targets are classes rather than numbers.
-    verbose : int
-    """
+) -> tuple[StoredTable, np.ndarray, tuple[np.ndarray, ...] | None, np.ndarray | None]:
+    """Learn the features; the table, targets or numbers of classes, classes, and weights."""
     if not batches.targets:
         raise ValueError("there is no target to learn: name its column when you make the batches")
     reading = Reading(
@@ -265,7 +199,7 @@ def read_stored(
         batches=batches, store=Store(batches.memory), sample=first_pass.sample(),
         ends=first_pass.ends, verbose=verbose,
     )  # fmt: skip
-    return StoredRows(table, first_pass.targets(), found.classes, first_pass.weights())
+    return table, first_pass.targets(), found.classes, first_pass.weights()
 
 
 class _FirstPass:
@@ -286,7 +220,7 @@ class _FirstPass:
         if len(frame) == 0:
             return
         reading = self._reading
-        table = read_table(select(frame, reading.features), reading.categorical_features)
+        table = read_table(frame.select(reading.features).to_native(), reading.categorical_features)
         targets, weights = read_part_targets(frame, reading)
         first_row = self.found.n_rows
         classes = None
@@ -350,45 +284,3 @@ def read_labels(batches: Batches, has_classes: bool) -> tuple[np.ndarray, np.nda
         raise ValueError("there are no rows")
     its = [each for each in weights if each is not None]
     return np.concatenate(targets), np.concatenate(its) if its else None
-
-
-# --- bins ---
-
-
-def bin_stored(
-    table: StoredTable, weights: np.ndarray | None, max_bins: int | None, n_threads: int
-) -> BinnedTable:
-    """Bin rows in parts: bounds of bins come from a sample, and one pass fills them."""
-    if max_bins is None:
-        return _bin_every_value(table)
-    ordered = [j for j, info in enumerate(table.features) if not info.is_categorical]
-    sample = table.sampled(ordered)
-    is_sample = table.n_rows > MAX_BINNED_ROWS
-    binning = find_binning(
-        sample.table(table.features), None, is_sample,
-        None if weights is None else weights[sample.rows], max_bins, n_threads,
-    )  # fmt: skip
-    bins = table.store.columns(table.n_rows, binning.dtypes)
-    for first, batch in table.read(range(len(table.features)), "binning rows"):
-        here = [column[first : first + batch.n_rows] for column in bins]
-        binning.bin(batch, here, n_threads)
-    return BinnedTable(binning.features, Columns(bins, table.n_rows), table.store)
-
-
-def _bin_every_value(table: StoredTable) -> BinnedTable:
-    """Give every distinct value a bin of its own, one feature after another."""
-    features: list[FeatureBins] = []
-    bins: list[np.ndarray] = []
-    for j, info in enumerate(table.features):
-        values = table.with_values([j], f"binning {info.name}").columns[j]
-        assert values is not None
-        if info.is_categorical:
-            feature = category_bins(info)
-            codes = np.where(values < 0, feature.n_bins, values)
-        else:
-            feature, codes = bin_every_number(values)
-        features.append(with_wholeness(feature, info.is_whole))
-        (room,) = table.store.columns(table.n_rows, [feature.dtype])
-        room[:] = codes
-        bins.append(room)
-    return BinnedTable(tuple(features), Columns(bins, table.n_rows), table.store)

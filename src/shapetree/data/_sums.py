@@ -50,6 +50,10 @@ class Numbers:
         """Numbers that are made of these, row by row."""
         return replace(self, parts=self.parts.map(partial(_of_pair, make)))
 
+    def map_values(self, make: Callable[[np.ndarray], np.ndarray]) -> Numbers:
+        """Other numbers that are made of these, with the same weights."""
+        return self.map(partial(_with_values, make))
+
     def ask(self, of: Callable[..., Any], join: Join) -> Any:
         """One answer of all rows; see `Parts.ask`."""
         return self.parts.ask(partial(_of_pair, of), join)
@@ -59,22 +63,23 @@ def _of_pair(function: Callable[..., Any], pair: Pair) -> Any:
     return function(*pair)
 
 
+def _with_values(
+    make: Callable[[np.ndarray], np.ndarray], values: np.ndarray, weights: np.ndarray | None
+) -> Pair:
+    return make(values), weights
+
+
 def local_numbers(values: np.ndarray, weights: np.ndarray | None = None) -> Numbers:
     """Numbers in this process."""
     return Numbers(LocalParts([(values, weights)]), len(values))
 
 
-def bound_of_sum(values: np.ndarray, weights: np.ndarray | None = None) -> float:
+def bound_of(numbers: Numbers) -> float:
     """A number that the sum of weighted absolute values does not exceed, the same for any order.
 
     A row of weight n counts as a row given n times. The bound is larger than the sum by at most
     2**-15 of the greatest value (and weight) for each row.
     """
-    return bound_of(local_numbers(values, weights))
-
-
-def bound_of(numbers: Numbers) -> float:
-    """The same, of numbers that may be remote."""
     largest, heaviest = numbers.ask(_greatest_and_heaviest, greatest).tolist()
     if heaviest == 0.0 or not 0.0 < largest < np.inf:
         return 0.0 if heaviest == 0.0 else float(largest)
@@ -194,26 +199,16 @@ class WeightScaling:
         return np.ldexp(shares, -self.exponent) * self.factor
 
 
-def find_evidence(weights: np.ndarray, importance: np.ndarray | None = None) -> WeightScaling:
+def evidence_of(rows: Numbers) -> WeightScaling:
     """Agree on how weights become evidence, which adds up without rounding; none vanishes.
 
     Whole numbers count rows, if these are no more than a table can have. Others are shares: they
     are scaled to add up to the number of equally weighted rows that tell as much, (Σ w)² / Σ w²,
     so that equal weights of any size count as 1.
 
-    Parameters
-    ----------
-    weights : array of shape (n_rows,)
-        Of all rows.
-    importance : array of shape (n_rows,), optional
-        What weights are multiplied by. An important row is still a single row, so these numbers
-        are shares even if they are whole.
+    The numbers of rows are their weights, and these are weighed by importance, if there is any. An
+    important row is still a single row, so importance is a share even if it is whole.
     """
-    return evidence_of(local_numbers(weights, importance))
-
-
-def evidence_of(rows: Numbers) -> WeightScaling:
-    """The same for rows that may be remote: numbers are weights, and weighed by importance."""
     has_importance, has_fractions = rows.ask(_importance_and_fractions, greatest).tolist()
     given = rows.map(weights_alone)
     are_counts = not has_fractions and bound_of(given) <= MAX_COUNT
@@ -228,7 +223,11 @@ def evidence_of(rows: Numbers) -> WeightScaling:
 
 def count_rows(weights: np.ndarray | None, n_rows: int) -> int:
     """How many rows some rows count as."""
-    if weights is None or (weights != np.rint(weights)).any() or bound_of_sum(weights) > MAX_COUNT:
+    if (
+        weights is None
+        or (weights != np.rint(weights)).any()
+        or bound_of(local_numbers(weights)) > MAX_COUNT
+    ):
         return n_rows
     return int(weights.sum())
 
@@ -295,9 +294,9 @@ def _scale_of_shares(shares: Numbers) -> tuple[int, float, float]:
         return 0, 0.0, least
     # Powers of two, so that no square overflows or vanishes.
     exponent = int(np.frexp(largest)[1])
-    relative = shares.map(partial(_relative, exponent))
+    relative = shares.map_values(partial(_relative, exponent))
     mean = mean_of(relative)[0]
-    mean_square = mean_of(relative.map(_squares))[0]
+    mean_square = mean_of(relative.map_values(np.square))[0]
     size = float(np.ldexp(mean_square / mean, exponent))
     return exponent, float(mean / mean_square), size
 
@@ -307,22 +306,13 @@ def _ends(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return np.array([values.max(initial=-np.inf), -values.min(initial=np.inf)])
 
 
-def _relative(exponent: int, values: np.ndarray, weights: np.ndarray | None) -> Pair:
+def _relative(exponent: int, values: np.ndarray) -> np.ndarray:
     """Values as a column, divided by a power of two."""
-    return np.ldexp(values, -exponent)[:, None], weights
-
-
-def _squares(values: np.ndarray, weights: np.ndarray | None) -> Pair:
-    return values**2, weights
-
-
-def exact_mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
-    """Mean of each column, the same for any order of the rows."""
-    return mean_of(local_numbers(values, weights))
+    return np.ldexp(values, -exponent)[:, None]
 
 
 def mean_of(numbers: Numbers) -> np.ndarray:
-    """The same, of numbers that may be remote."""
+    """Mean of each column, the same for any order of the rows."""
     unit = exact_unit(bound_of(numbers))
     sums = numbers.ask(partial(_sums_and_weight, unit), add)
     return np.asarray(sums[:-1] / sums[-1])

@@ -6,7 +6,7 @@ training and prediction walk the same two paths.
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -23,7 +23,6 @@ from shapetree.data._columns import (
     are_whole,
     check_digits,
     factorize,
-    has_categorical_dtype,
     has_text_dtype,
     kind_of_column,
     level_codes,
@@ -38,6 +37,7 @@ from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._moments import DateKind
 from shapetree.data._names import feature_finder, is_index
 from shapetree.data._open import OpenTable, open_table, open_whole
+from shapetree.data._store import Store
 
 # Values from which on a share of new categories is worth a warning.
 LEAST_TO_WARN = 10
@@ -146,19 +146,30 @@ class Table:
         None stands for a column that was not asked for.
     has_names : bool
         Whether the caller's data has names for its columns, all of them strings.
+    store : Store or None
+        Room for the bins of its rows, if they may not fit into memory.
     """
 
     n_rows: int
     features: tuple[FeatureInfo, ...]
     columns: list[Array | None]
     has_names: bool = False
+    store: Store | None = None
 
     @cached_property
     def values(self) -> Columns:
         """The columns as kernels read them."""
         return Columns(self.columns, self.n_rows)
 
-    def with_values(self, needed: Iterable[int]) -> "Table":
+    def read(self, needed: Iterable[int], what: str) -> Iterator[tuple[int, "Table"]]:
+        """Go through the rows once: the number of each batch's first row, and the batch.
+
+        Only columns that are needed are read; `what` tells those who wait what is done. Here, all
+        rows are a batch.
+        """
+        yield 0, self
+
+    def with_values(self, needed: Iterable[int], what: str = "") -> "Table":
         """The table with the values of some features at hand, as they are here."""
         return self
 
@@ -172,16 +183,20 @@ class Table:
         return self
 
     def parts(self, needed: Iterable[int], counts: Array | None) -> Parts:
-        """Parts of the rows, a `TablePart` each.
+        """Parts of the rows, a `TablePart` each, for one question.
 
-        Parameters
-        ----------
-        needed : iterable of int
-            Features whose columns a question reads; there may be one question.
-        counts : array of shape (n_rows,) or None
-            How many rows each counts as; None for one.
+        It reads the columns that are needed. Rows may count as several, if there are counts.
         """
-        return LocalParts([TablePart(self, 0, counts)])
+        return LocalParts(
+            TablePart(
+                batch, first, None if counts is None else counts[first : first + batch.n_rows]
+            )
+            for first, batch in self.read(needed, "describing rows")
+        )
+
+    def known_sample(self) -> "tuple[Array, Table] | None":
+        """Rows that bins can be made of and their numbers, where it is best to read them first."""
+        return None
 
     def known_values(
         self, features: Sequence[int]
@@ -217,15 +232,9 @@ class Table:
 
 
 class TablePart(NamedTuple):
-    """Some rows of a table, which follow each other.
+    """Rows that follow each other, the number of the first in the whole table, and their counts.
 
-    Attributes
-    ----------
-    table : Table
-    first_row : int
-        Number of the first in the whole table.
-    counts : array or None
-        How many rows each counts as; None for one.
+    These say how many rows each counts as, and are None if each is one.
     """
 
     table: Table
@@ -258,23 +267,11 @@ def still_kept(before: Array | None, kept: Array) -> Array:
 
 
 def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: int = 1) -> Table:
-    """Read the table to train on and learn its features.
+    """Read the table to train on, and learn the features that `encode_table` needs later.
 
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_rows, n_features)
-        A NumPy array, nested lists, or any eager data frame that narwhals reads.
-    categorical_features : "from_dtype", None or array-like, default="from_dtype"
-        Which columns are categorical. "from_dtype": the text, category and boolean columns of a
-        data frame, and no column of an array. None: no column. Else the names of the columns,
-        their indices from 0, or a mask with one boolean per column.
-    min_rows : int, default=1
-        The fewest rows to accept.
-
-    Returns
-    -------
-    Table
-        All columns, with the names and categories that `encode_table` needs later.
+    X is a NumPy array, nested lists, or any eager data frame that narwhals reads; fewer rows than
+    `min_rows` are refused. Categorical are the text, category and boolean columns of a data frame
+    ("from_dtype"), none (None), or those of some names, of some indices from 0, or of a mask.
     """
     source = open_whole(X, min_rows)
     asked = _asked_categorical(categorical_features, source)
@@ -287,18 +284,19 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
             columns.append(source.numbers[:, j])
             continue
         values = source.column(j)
-        if has_categorical_dtype(values, name) if asked is None else asked[j]:
+        kind = kind_of_column(values, name)
+        if kind in (ColumnKind.BOOLEAN, ColumnKind.TEXT) if asked is None else asked[j]:
             info, codes = _learn_categories(values, name)
             if asked is None and has_text_dtype(values):
                 _warn_of_odd_texts(info, codes)
             features.append(info)
             columns.append(codes)
-        elif kind_of_column(values, name) is ColumnKind.DATE:
-            seconds, kind = read_dates(values, name)
-            features.append(FeatureInfo(name, date=kind))
+        elif kind is ColumnKind.DATE:
+            seconds, date = read_dates(values, name)
+            features.append(FeatureInfo(name, date=date))
             columns.append(seconds)
         else:
-            if kind_of_column(values, name) is ColumnKind.NUMBER:
+            if kind is ColumnKind.NUMBER:
                 check_digits(values, f"Column {name!r}", FOR_ROUNDED)
             numbers = read_numbers(values, name, advice)
             features.append(FeatureInfo(name, is_whole=are_whole(numbers)))
@@ -364,23 +362,8 @@ def encode_table(
     Columns are matched by position. The table may be of another kind than in training: categories
     are compared as Python values, so 1, 1.0 and True are the same category. But a column of numbers
     where training had text, or the other way round, is refused, and where most values are
-    categories that training has not seen, a warning says so.
-
-    Parameters
-    ----------
-    X : array-like or data frame of shape (n_rows, n_features)
-        As for `read_table`.
-    features : sequence of FeatureInfo
-        The features of the training table.
-    needed : iterable of int, default=None
-        Indices of the columns to read; all of them by default. The others are not touched.
-    learns_categories : bool, default=False
-        Whether features whose categories are not known get those of this table.
-
-    Returns
-    -------
-    Table
-        The needed columns.
+    categories that training has not seen, a warning says so. Columns that are not needed are not
+    touched; features whose categories are not known get those of this table, if that is asked for.
     """
     source = open_table(X)
     if len(source.names) != len(features):
@@ -401,15 +384,7 @@ def encode_table(
 
 
 def new_categories(X: Any, table: Table) -> dict[int, dict[int, Any]]:
-    """Categories of a table to predict on that training has not seen, by feature and row.
-
-    Parameters
-    ----------
-    X : array-like or data frame
-        The table.
-    table : Table
-        What `encode_table` has made of it.
-    """
+    """Categories that training has not seen, by feature and row, and what X has been read as."""
     source, found = open_table(X), {}
     for j, column in enumerate(table.columns):
         if column is None or table.features[j].categories is None:

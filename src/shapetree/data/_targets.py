@@ -18,7 +18,6 @@ from shapetree.data._statistics import Statistics
 from shapetree.data._sums import (
     MOST_UNITS,
     Numbers,
-    Pair,
     bound_of,
     exact_unit,
     local_numbers,
@@ -45,12 +44,7 @@ LOG2_E = math.log2(math.e)
 class Prices(NamedTuple):
     """What a tree pays for its size, in penalty units of its goal.
 
-    Attributes
-    ----------
-    leaf : float
-        For every leaf beyond the first.
-    part : float
-        For every segment or region of a node beyond two.
+    `leaf` for every leaf beyond the first, `part` for every segment or region of a node beyond two.
     """
 
     leaf: float
@@ -90,7 +84,7 @@ class Goal(ABC):
     targets : Targets
         What each row adds to the statistics.
     weights : array of shape (n_rows,) or None
-        As evidence, see `find_evidence`; None where every row counts 1.
+        As evidence, see `evidence_of`; None where every row counts 1.
     counts : array of shape (n_rows,) or None
         How many rows each counts as; None where each is one.
     impurity_scale : float
@@ -143,11 +137,7 @@ class Goal(ABC):
     def counting(self, counts: np.ndarray | None, n_counted: int) -> Self:
         """The same goal for the same rows, if each of them counts as several.
 
-        Parameters
-        ----------
-        counts : array of shape (n_rows,) or None
-        n_counted : int
-            How many rows all of them count as, remote ones included.
+        `n_counted` is how many rows all of them count as, remote ones included.
         """
         goal = self if counts is None else self.of(self._given_targets, self.weights, counts)
         goal._n_counted = n_counted
@@ -163,11 +153,7 @@ class Goal(ABC):
     ) -> Self:
         """The same goal for some of the rows, on the grids that were agreed for all.
 
-        Parameters
-        ----------
-        targets : array of shape (n_rows, n_outputs)
-            As the goal was given them.
-        weights, counts : arrays of shape (n_rows,) or None
+        Targets are as the goal was given them.
         """
         goal = copy(self)
         goal.weights, goal.counts = weights, counts
@@ -336,18 +322,18 @@ class RegressionGoal(Goal):
         super().__init__(weights, remote)
         rows = remote or local_numbers(np.ascontiguousarray(y), weights)
         largest = _power_of_two(float(rows.ask(_greatest, greatest).max()))
-        shares = rows.map(partial(_divided, largest))
+        shares = rows.map_values(partial(_standardised, largest, 0.0))
         mean = mean_of(shares)
-        variance = mean_of(shares.map(partial(_squared_from, mean))).mean()
+        variance = mean_of(shares.map_values(partial(_squared_from, mean))).mean()
         least = float(np.finfo(np.float64).smallest_subnormal)
         self._scale = max(_power_of_two(float(np.sqrt(variance))) * largest, least)
         self._centre = np.rint(mean * largest / self._scale)
-        standardised = rows.map(partial(_standardised, self._scale, self._centre))
+        standardised = rows.map_values(partial(_standardised, self._scale, self._centre))
         self.unit = exact_unit(bound_of(standardised))
         weight = float(rows.n_rows) if weights is None else weight_of(rows)
         self.prices = affordable(PRICES["numbers"], weight)
         if remote is not None:
-            on_a_grid = standardised.map(partial(_on_grid, self.unit))
+            on_a_grid = standardised.map_values(partial(on_grid, unit=self.unit))
             self.greatest = on_a_grid.ask(_greatest, greatest)
             self.spread_unit = self._spread_unit(on_a_grid)
 
@@ -385,7 +371,7 @@ class RegressionGoal(Goal):
         return self._spread_unit(local_numbers(self.standardised, self.weights))
 
     def _spread_unit(self, standardised: Numbers) -> float:
-        differences = standardised.map(_absolute if self.is_absolute else _squared)
+        differences = standardised.map_values(np.abs if self.is_absolute else np.square)
         # No centre is further away than the middle of all rows; twice that, to be safe.
         bound = 4.0 * len(self._centre) * bound_of(differences)
         return exact_unit(bound) or float(np.finfo(np.float64).tiny)
@@ -412,7 +398,7 @@ class RegressionGoal(Goal):
 
     def standardise(self, centres: np.ndarray) -> np.ndarray:
         """Centre and scale."""
-        return _standardised(self._scale, self._centre, centres, None)[0]
+        return _standardised(self._scale, self._centre, centres)
 
     def statistics(
         self,
@@ -422,15 +408,10 @@ class RegressionGoal(Goal):
         greatest: np.ndarray,
         spreads: np.ndarray,
     ) -> Statistics:
-        """What is known of nodes from their rows.
+        """What is known of nodes from their rows' sums of channels, (n_nodes, n_channels).
 
-        Parameters
-        ----------
-        channels : array of shape (n_nodes, n_channels)
-        values, least, greatest : arrays of shape (n_nodes, n_outputs)
-            Means or medians, and between which values they must lie.
-        spreads : array of shape (n_nodes,)
-            Weighted differences from them in sum, scaled.
+        Values are means or medians, (n_nodes, n_outputs), which must lie between the least and the
+        greatest, and spreads the weighted differences from them in sum, scaled.
         """
         weights = self.weights_behind(channels)
         # Rounding must not carry a mean beyond the rows: equal rows have their own value.
@@ -525,30 +506,12 @@ def _greatest(y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return np.asarray(np.abs(y).max(axis=0, initial=0.0))
 
 
-def _divided(by: float, y: np.ndarray, weights: np.ndarray | None) -> Pair:
-    return y / by, weights
+def _standardised(scale: float, centre: np.ndarray | float, y: np.ndarray) -> np.ndarray:
+    return y / scale - centre
 
 
-def _squared_from(mean: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Pair:
-    return (y - mean) ** 2, weights
-
-
-def _standardised(
-    scale: float, centre: np.ndarray, y: np.ndarray, weights: np.ndarray | None
-) -> Pair:
-    return y / scale - centre, weights
-
-
-def _on_grid(unit: float, y: np.ndarray, weights: np.ndarray | None) -> Pair:
-    return on_grid(y, unit), weights
-
-
-def _absolute(y: np.ndarray, weights: np.ndarray | None) -> Pair:
-    return np.abs(y), weights
-
-
-def _squared(y: np.ndarray, weights: np.ndarray | None) -> Pair:
-    return y**2, weights
+def _squared_from(mean: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return np.square(y - mean)
 
 
 def _levels_of(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -15,18 +15,10 @@ from shapetree.data._table import Table, TablePart
 
 
 class FeatureValues(NamedTuple):
-    """Values of some features in a part of the rows.
+    """Values of some features in a part of the rows: their ends, NaN if all are missing.
 
-    Attributes
-    ----------
-    least, greatest : arrays of shape (n_features,)
-        NaN if all are missing.
-    rows : int64 array of shape (n_sampled,)
-        Numbers of rows that belong to a sample of all.
-    sample : array of shape (n_features, n_sampled)
-        Their values.
-    counts : array of shape (n_sampled,)
-        How many rows each of them counts as.
+    Of rows that belong to a sample of all, their numbers, values of shape (n_features, n_rows), and
+    how many rows each of them counts as.
     """
 
     least: np.ndarray
@@ -37,9 +29,12 @@ class FeatureValues(NamedTuple):
 
     def scales(self) -> np.ndarray:
         """Standard deviations; 1 where nothing can be divided by them."""
-        # Sums of doubles depend on their order.
-        order = np.argsort(self.rows)
-        found = deviations(np.take(self.sample, order, axis=1), self.counts[order])
+        sample, counts = self.sample, self.counts
+        if (self.rows[1:] < self.rows[:-1]).any():
+            # Parts come in any order, and sums of doubles depend on it.
+            order = np.argsort(self.rows)
+            sample, counts = np.take(sample, order, axis=1), counts[order]
+        found = deviations(sample, counts)
         return np.where((found > 0) & (found < np.inf), found, 1.0)
 
 

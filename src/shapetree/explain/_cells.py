@@ -26,26 +26,14 @@ def column_of(columns: Columns, feature: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """All bounds of a tree on an ordered feature.
+    """All bounds of a tree on an ordered feature."""
 
-    Attributes
-    ----------
-    fixed : array
-        Thresholds of the feature itself, ascending.
-    others : int array
-        For each oblique cut that has the feature, the other one.
-    is_first : bool array
-        Whether this feature is the first of the cut's.
-    weights : array of shape (2, n_cuts)
-        Of the first feature and of the second.
-    limits : array of shape (n_cuts,)
-        What the weighted sum is compared with.
-    """
-
-    fixed: np.ndarray
-    others: np.ndarray
-    is_first: np.ndarray
+    fixed: np.ndarray  # thresholds of the feature itself, ascending
+    others: np.ndarray  # for each oblique cut that has the feature, the other one
+    is_first: np.ndarray  # whether this feature is the first of the cut's
+    # Of the first feature and of the second. Shape (2, n_cuts).
     weights: np.ndarray
+    # What the weighted sum is compared with. Shape (n_cuts,).
     limits: np.ndarray
 
     def __len__(self) -> int:

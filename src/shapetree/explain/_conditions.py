@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from shapetree.data._columns import GREATEST, Level
 from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._moments import DATES, seconds_of
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._regions import Bound, Region, Segment
+from shapetree.tree._regions import Bound
 from shapetree.tree._view import NodeView
 from shapetree.tree._words import category_words, interval, missing_words, weighted_sum
 
@@ -139,16 +139,16 @@ def _bound_condition(bound: Bound, features: tuple[FeatureInfo, ...]) -> Conditi
     return Condition((feature,), low=bound.low, high=bound.high)
 
 
-def segment_condition(segment: Segment, features: tuple[FeatureInfo, ...]) -> Condition:
-    """The condition of lying in a segment."""
-    return Condition(features, low=segment.low, high=segment.high, categories=segment.categories)
-
-
-def region_conditions(region: Region, features: tuple[FeatureInfo, ...]) -> tuple[Condition, ...]:
-    """The conditions of lying in a region; one without bounds has all points that are known."""
-    if not region.bounds:
-        return tuple(Condition((feature,), categories=feature.categories) for feature in features)
-    return tuple(_bound_condition(bound, features) for bound in region.bounds)
+def conditions_of_parts(node: NodeView) -> Iterator[tuple[int, tuple[Condition, ...]]]:
+    """The branch of each segment or region of a node, and the conditions of lying in it."""
+    for segment in node.segments:
+        low, high, categories = segment.low, segment.high, segment.categories
+        yield segment.branch, (Condition(node.features, (1.0,), low, high, categories),)
+    for region in node.joined_regions:
+        inside = tuple(_bound_condition(bound, node.features) for bound in region.bounds)
+        # A region without bounds has all points that are known.
+        known = (Condition((feature,), categories=feature.categories) for feature in node.features)
+        yield region.branch, inside or tuple(known)
 
 
 def missing_conditions(node: NodeView) -> list[Condition]:

@@ -15,16 +15,15 @@ import numpy as np
 from shapetree.data._moments import DateKind
 from shapetree.explain._conditions import (
     Condition,
+    conditions_of_parts,
     merge,
     missing_conditions,
     python_values,
-    region_conditions,
-    segment_condition,
 )
 from shapetree.explain._flip_constraints import FlipConstraints
 from shapetree.explain._flips import Flip, FlipSearch, Route, tree_cells
 from shapetree.tree._digits import exact, n_digits, rounded
-from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._view import TreeView
 from shapetree.tree._words import listing, outcome_words, printable
 
 # Digits that numbers of notes have at most.
@@ -71,14 +70,6 @@ def _note_number(number: float, date: DateKind | None) -> str:
 
 def _accepts(condition: Condition, row: dict[str, Any]) -> bool:
     return condition.accepts([row[name] for name in condition.names])
-
-
-def _parts(node: NodeView) -> Iterator[tuple[Condition, ...]]:
-    """Conditions of each segment or region of a node."""
-    for segment in node.segments:
-        yield (segment_condition(segment, node.features),)
-    for region in node.joined_regions:
-        yield region_conditions(region, node.features)
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,7 +185,8 @@ class Explainer:
         """What a row satisfies in a node: that it lacks a value, or the part that it lies in."""
         if node not in self._made:
             view = self.view.nodes[node]
-            self._made[node] = missing_conditions(view), list(_parts(view))
+            parts = [conditions for _, conditions in conditions_of_parts(view)]
+            self._made[node] = missing_conditions(view), parts
         lacking, parts = self._made[node]
         missing = tuple(c for c in lacking if _accepts(c, row))
         if missing:

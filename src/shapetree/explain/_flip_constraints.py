@@ -18,31 +18,20 @@ UP, DOWN = "up", "down"
 
 @dataclass(frozen=True, eq=False)
 class FlipConstraints:
-    """What a flip may change, and what it should lead to.
+    """What a flip may change, and what it should lead to."""
 
-    Attributes
-    ----------
-    outcomes : array of shape (n_nodes,)
-        What nodes predict: numbers, or numbers that tell different predictions apart.
-    spreads : array of shape (n_nodes,)
-        By how much another prediction must differ from a node's.
-    goal : bool array of shape (n_nodes,), float or None
-        The nodes whose predictions are wanted, or a number that predictions should reach; None if
-        any other prediction will do.
-    frozen : frozenset of int
-        Features that cannot change.
-    moves : mapping from int to str
-        Features that can only go "up" or "down".
-    allows_unseen : bool
-        Whether numbers may leave the range that training has seen, and be fractions where all
-        numbers in training were whole.
-    """
-
+    # What nodes predict: numbers, or numbers that tell different predictions apart. Shape
+    # (n_nodes,).
     outcomes: np.ndarray
+    # By how much another prediction must differ from a node's. Shape (n_nodes,).
     spreads: np.ndarray
+    # The nodes whose predictions are wanted, or a number that predictions should reach; None if any
+    # other prediction will do. Shape (n_nodes,).
     goal: np.ndarray | float | None
-    frozen: frozenset[int]
-    moves: Mapping[int, str]
+    frozen: frozenset[int]  # features that cannot change
+    moves: Mapping[int, str]  # features that can only go "up" or "down"
+    # Whether numbers may leave the range that training has seen, and be fractions where all numbers
+    # in training were whole.
     allows_unseen: bool = False
 
     def may_change(self, feature: int) -> bool:
@@ -126,15 +115,13 @@ def _spreads(view: TreeView) -> np.ndarray:
 def _features(given: Any, parameter: str, view: TreeView, names: Sequence[str]) -> list[int]:
     if given is None:
         return []
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        given = [given]
-    return [_feature(each, parameter, view, names) for each in given]
+    is_list = isinstance(given, Iterable) and not isinstance(given, str)
+    return [_feature(each, parameter, view, names) for each in (given if is_list else [given])]
 
 
 def _feature(given: Any, parameter: str, view: TreeView, names: Sequence[str]) -> int:
     shown = [feature.name for feature in view.features]
-    known = shown if given in shown else names
-    return feature_finder(known, parameter)(given)
+    return feature_finder(shown if given in shown else names, parameter)(given)
 
 
 def _moves(given: Any, view: TreeView, names: Sequence[str]) -> dict[int, str]:

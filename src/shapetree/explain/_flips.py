@@ -164,19 +164,12 @@ class _Found:
 
 @dataclass(frozen=True, eq=False)
 class _Tries:
-    """Changes to try.
+    """Changes to try."""
 
-    Attributes
-    ----------
-    feature : int array of shape (n_tries,)
-    value : array of shape (n_rows, n_tries)
-        Numbers, or codes of categories.
-    size : array of shape (n_rows, n_tries)
-        NaN where there is nothing to try.
-    """
-
-    feature: np.ndarray
+    feature: np.ndarray  # shape (n_tries,)
+    # Numbers, or codes of categories. Shape (n_rows, n_tries).
     value: np.ndarray
+    # NaN where there is nothing to try. Shape (n_rows, n_tries).
     size: np.ndarray
 
     def columns(
@@ -189,21 +182,11 @@ class _Tries:
 
 @dataclass(frozen=True, eq=False)
 class TreeCells:
-    """What values a tree tells apart, by feature that it uses; see `tree_cells`.
+    """What values a tree tells apart, by feature that it uses; see `tree_cells`."""
 
-    Attributes
-    ----------
-    codes : dict of lists
-        Codes of a category of each group that the tree treats alike.
-    bounds : dict of Bounds
-        Of ordered features.
-    used : list of int
-        All these features, ascending.
-    """
-
-    codes: dict[int, list[int]]
-    bounds: dict[int, Bounds]
-    used: list[int]
+    codes: dict[int, list[int]]  # codes of a category of each group that the tree treats alike
+    bounds: dict[int, Bounds]  # of ordered features
+    used: list[int]  # all these features, ascending
 
 
 def tree_cells(view: TreeView) -> TreeCells:
@@ -220,22 +203,12 @@ def tree_cells(view: TreeView) -> TreeCells:
 
 @dataclass(frozen=True, eq=False)
 class FlipSearch:
-    """Finds flips of rows.
-
-    Attributes
-    ----------
-    view : TreeView
-    cells : TreeCells
-    route : callable
-        Finds the leaves of rows, given their columns.
-    constraints : FlipConstraints
-        What may change, and what it should lead to.
-    """
+    """Finds flips of rows."""
 
     view: TreeView
     cells: TreeCells
-    route: Route
-    constraints: FlipConstraints
+    route: Route  # finds the leaves of rows, given their columns
+    constraints: FlipConstraints  # what may change, and what it should lead to
 
     def find(self, columns: Columns, leaves: np.ndarray) -> list[Flip | None]:
         """The smallest change for each row; if tied, the first feature's; None if there is none."""

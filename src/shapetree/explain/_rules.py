@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from shapetree.data._table import FeatureInfo
 from shapetree.explain._conditions import (
     Condition,
+    conditions_of_parts,
     merge,
     missing_conditions,
-    region_conditions,
-    segment_condition,
 )
 from shapetree.tree._digits import percent, rounded
 from shapetree.tree._intervals import Sure, UnseenLeaf
@@ -330,16 +329,11 @@ def _rule(view: TreeView, leaf: NodeView, clauses: tuple[Clause, ...]) -> Rule:
 
 def _clause(node: NodeView, branch: int) -> Clause:
     """What sends a row to a branch of a node."""
-    options: list[tuple[Condition, ...]] = [
-        (segment_condition(s, node.features),)
-        for s in node.segments
-        if s.branch == branch and s.categories != ()
-    ]
     known = _unless_missing(node) if node.regions else []
-    options += [
-        (*region_conditions(region, node.features), *known)
-        for region in node.joined_regions
-        if region.branch == branch
+    options: list[tuple[Condition, ...]] = [
+        (*conditions, *known)
+        for its, conditions in conditions_of_parts(node)
+        if its == branch and (node.regions or conditions[0].categories != ())
     ]
     if node.missing_branch == branch:
         options += [(condition,) for condition in missing_conditions(node)]

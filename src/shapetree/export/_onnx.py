@@ -408,7 +408,22 @@ def _is_held(level: Level, dtype: np.dtype[Any]) -> bool:
 def _as_numbers(graph: _Graph, feature: FeatureInfo, column: str, dtype: np.dtype[Any]) -> str:
     """A feature's column in double precision: its numbers, or its categories' codes."""
     if dtype.kind != "f":
-        return graph.cast(_encode(graph, feature, column, dtype), np.float64)
+        # Text, or large whole numbers.
+        levels = feature.categories or ()
+        keys = (
+            {"keys_int64s": [int(level) for level in levels]}
+            if dtype == np.int64
+            else {"keys_strings": _utf8(levels, f"category of feature {feature.name!r}")}
+        )
+        encoded = graph.add(
+            "LabelEncoder",
+            column,
+            domain=ML_DOMAIN,
+            values_floats=[float(code) for code in range(len(levels))],
+            default_float=float(MISSING_CODE),
+            **keys,
+        )
+        return graph.cast(encoded, np.float64)
     numbers = column if dtype == np.float64 else graph.cast(column, np.float64)
     if feature.categories is None:
         return numbers
@@ -419,24 +434,6 @@ def _as_numbers(graph: _Graph, feature: FeatureInfo, column: str, dtype: np.dtyp
         if _is_held(level, np.dtype(np.float64))
     }
     return graph.cast(graph.decide(numbers, fork_on_levels(codes)), np.float64)
-
-
-def _encode(graph: _Graph, feature: FeatureInfo, column: str, dtype: np.dtype[Any]) -> str:
-    """Codes of categories that are text or large whole numbers."""
-    levels = feature.categories or ()
-    keys = (
-        {"keys_int64s": [int(level) for level in levels]}
-        if dtype == np.int64
-        else {"keys_strings": _utf8(levels, f"category of feature {feature.name!r}")}
-    )
-    return graph.add(
-        "LabelEncoder",
-        column,
-        domain=ML_DOMAIN,
-        values_floats=[float(code) for code in range(len(levels))],
-        default_float=float(MISSING_CODE),
-        **keys,
-    )
 
 
 def _utf8(texts: Iterable[Any], what: str) -> list[str]:
@@ -473,13 +470,9 @@ def _leaf(graph: _Graph, view: TreeView, table: _Table) -> str:
         raise ValueError(
             f"the tree has {len(view.nodes)} nodes, but a model holds at most {MAX_NODES}"
         )
-    return graph.vector(_route(graph, view, table), np.int64)
-
-
-def _route(graph: _Graph, view: TreeView, table: _Table) -> str:
-    """Numbers of the rows' leaves, as a float32 column."""
     levels = _levels(view)
     n_direct = _n_direct_levels(levels)
+    # The numbers of the nodes that rows are at, as a float32 column.
     if n_direct:
         at = graph.decide(table.matrix, _direct_decision(view, table, n_direct))
     else:
@@ -488,7 +481,7 @@ def _route(graph: _Graph, view: TreeView, table: _Table) -> str:
         at = graph.add("ConstantOfShape", shape)
     for nodes in levels[n_direct:]:
         at = _Level(graph, table, nodes, at).next_nodes()
-    return at
+    return graph.vector(at, np.int64)
 
 
 def _levels(view: TreeView) -> list[list[NodeView]]:

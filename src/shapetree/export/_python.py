@@ -153,6 +153,9 @@ def _finite(row, name):
     return min(max(_number(row, name), -{GREATEST!r}), {GREATEST!r})
 '''
 
+# Functions that are written if they are called, in this order.
+HELPERS = {"_category(": CATEGORY, "_seconds(": DATE, "_number(": NUMBER, "_finite(": FINITE}
+
 
 def export_python(estimator: HoldsModel, path: PathLike | None = None) -> str:
     """Write a fitted tree or forest as Python source that runs without any package.
@@ -216,21 +219,10 @@ def _source(model: ModelView) -> str:
     said = remark(model)
     what = "forest of decision trees" if model.is_forest else "decision tree"
     body = _forest(model) if model.is_forest else _tree(model)
-    finite = FINITE if "_finite(" in body else ""
-    number = NUMBER if finite or "_number(" in body else ""
-    category = CATEGORY if "_category(" in body else ""
-    date = DATE if "_seconds(" in body else ""
-    return "".join(
-        [
-            INTRODUCTION.replace("{what}", what),
-            f"# It {said}.\n" if said else "",
-            body,
-            category,
-            date,
-            number,
-            finite,
-        ]
-    )
+    called = body + (FINITE if "_finite(" in body else "")  # which calls _number
+    helpers = [text for name, text in HELPERS.items() if name in called]
+    comment = f"# It {said}.\n" if said else ""
+    return "".join([INTRODUCTION.replace("{what}", what), comment, body, *helpers])
 
 
 def _tree(model: ModelView) -> str:
@@ -335,15 +327,10 @@ def _literal(value: Any) -> str:
         )
     if isinstance(value, str):
         return repr(str.__str__(value))  # as the plain text that it is
-    value = _plain_number(value)
+    if not isinstance(value, bool):
+        # Other types of numbers may say more in their `repr`.
+        value = int(value) if isinstance(value, int) else float(value)
     return repr(value) if math.isfinite(value) else f'float("{value}")'
-
-
-def _plain_number(value: bool | int | float) -> bool | int | float:
-    """The same number, of one of Python's own types: others may say more in their `repr`."""
-    if isinstance(value, bool):
-        return value
-    return int(value) if isinstance(value, int) else float(value)
 
 
 # --- checks ---

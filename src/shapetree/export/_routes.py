@@ -91,7 +91,7 @@ def _outcomes(
 ) -> dict[int, str | None]:
     """The one outcome that is possible below each node; None if there are several."""
     found: dict[int, str | None] = {}
-    for node in _upwards(view):
+    for node in reversed(view.nodes):  # children have greater numbers than their parents
         below = {found[node.children[branch]] for branch in ways[node.number]}
         if node.is_leaf:
             found[node.number] = outcome(node)
@@ -103,15 +103,10 @@ def _outcomes(
 def _nesting(view: TreeView, ways: list[Ways]) -> dict[int, int]:
     """How deep plans are nested within each node's plan, if the deepest always comes last."""
     levels: dict[int, int] = {}
-    for node in _upwards(view):
+    for node in reversed(view.nodes):
         below = sorted((levels[node.children[b]] for b in ways[node.number]), reverse=True)
         levels[node.number] = max([*below[:1], *(1 + level for level in below[1:])], default=0)
     return levels
-
-
-def _upwards(view: TreeView) -> list[NodeView]:
-    """All nodes, children before their parents."""
-    return sorted(view.nodes, key=lambda node: -node.depth)
 
 
 def ways_by_branch(node: NodeView) -> Ways:

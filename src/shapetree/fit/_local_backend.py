@@ -14,7 +14,7 @@ from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._shares import ClassShares, ShareParts, parts_of
-from shapetree.data._stored import StoredTable, bin_stored, read_stored
+from shapetree.data._stored import StoredTable, read_stored
 from shapetree.data._sums import local_numbers
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import Goal
@@ -141,18 +141,14 @@ class StoredBackend(LocalBackend):
     ) -> TrainingRows:
         """Read batches, which bring their targets and weights along."""
         refuse_beside_batches(y=y, sample_weight=sample_weight)
-        found = read_stored(X, parameters.categorical_features, has_classes, parameters.verbose)
-        if found.classes is None:
-            check_spread(found.targets, parameters.objective)
-        check_weights(found.weights)
-        about = found.targets, found.classes, found.weights
-        importance = importance_of(*about, parameters.class_weight)
-        return TrainingRows(found.table, *about, backend=self).weighed(importance)
-
-    def bin(self, rows: TrainingRows, max_bins: int | None, n_threads: int) -> BinnedTable:
-        """Bin the rows, batch by batch."""
-        assert isinstance(rows.table, StoredTable)
-        return bin_stored(rows.table, rows.weights, max_bins, n_threads)
+        table, targets, classes, weights = read_stored(
+            X, parameters.categorical_features, has_classes, parameters.verbose
+        )
+        if classes is None:
+            check_spread(targets, parameters.objective)
+        check_weights(weights)
+        importance = importance_of(targets, classes, weights, parameters.class_weight)
+        return TrainingRows(table, targets, classes, weights, backend=self).weighed(importance)
 
     def leaves_in_forest(
         self, table: Table, forest: FittedForest, n_threads: int

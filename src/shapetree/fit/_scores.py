@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree.data._sums import exact_mean
+from shapetree.data._sums import local_numbers, mean_of
 from shapetree.data._targets import medians_of
 
 # Smallest share of a class that counts in log loss.
@@ -45,7 +45,11 @@ class Score:
         self._scale = self._unit = 1.0
         if objective in ("squared_error", "absolute_error"):
             is_absolute = objective == "absolute_error"
-            middle = medians_of(targets, weights) if is_absolute else exact_mean(targets, weights)
+            middle = (
+                medians_of(targets, weights)
+                if is_absolute
+                else mean_of(local_numbers(targets, weights))
+            )
             greatest = float(np.abs(targets - middle).max())
             self._scale = greatest if greatest > 0 else 1.0
             without_tree = self._errors(np.broadcast_to(middle, targets.shape), targets)

@@ -15,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight
 from shapetree.data._batches import Batches
 from shapetree.data._binning import MAX_BINS, BinnedTable
 from shapetree.data._shares import ClassShares, first_parts, parts_of
-from shapetree.data._sums import Numbers, find_evidence, local_numbers, weights_of_groups
+from shapetree.data._sums import Numbers, evidence_of, local_numbers, weights_of_groups
 from shapetree.data._table import Table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.data._values import values_of
@@ -47,7 +47,7 @@ class TrainingRows:
     classes : tuple of arrays or None
         Class labels of each output; None for numbers.
     weights : array of shape (n_rows,) or None
-        As evidence, see `find_evidence`; None if all are 1.
+        As evidence, see `evidence_of`; None if all are 1.
     weight_size : float
         What evidence of 1 weighs by the user's own weights.
     counts : array of shape (n_rows,) or None
@@ -187,7 +187,7 @@ class TrainingRows:
             kept = weights * importance > 0
             importance = importance[kept]
         rows, weights = self if kept.all() else replace(self.take(kept), kept=kept), weights[kept]
-        found = find_evidence(weights, importance)
+        found = evidence_of(local_numbers(weights, importance))
         evidence = found.of(weights, importance)
         counts = None if (weights == 1).all() else found.counts_of(weights)
         is_equal = counts is None and bool((evidence == 1).all())

@@ -59,19 +59,21 @@ def feature_order(rows: HeldRows, root: int = 0) -> np.ndarray:
         said[(said == said[:, :1]).all(axis=1)] = 0
         # Rows of which each feature says the same are one, and weigh as much as all of them. What
         # they hold is a sum, as columns have no order.
-        row, group = _groups_of_equals(said)
-        contents = row_hashes(said[:, row].sum(axis=0, dtype=np.uint64).view(np.int64))
-        of_group = _hashes(np.bincount(group, sample.weights)) * contents
-        by_rows = (said[:, row] * of_group).sum(axis=1, dtype=np.uint64)
+        row, weights_of_rows = _groups_of_equals(said, sample.weights)
+        said = said[:, row]
+        contents = row_hashes(said.sum(axis=0, dtype=np.uint64).view(np.int64))
+        by_rows = said @ (_hashes(weights_of_rows) * contents)
     return np.lexsort((by_place, by_rows, by_bins)).astype(np.int32)
 
 
-def _groups_of_equals(said: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """One row of each kind, and the kind of each row; `said` has a column for each row."""
+def _groups_of_equals(said: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One row of each kind, and what all of its kind weigh; `said` has a column for each row."""
     keys = row_hashes(np.arange(len(said), dtype=np.int64)) | np.uint64(1)
-    mixed = (said * keys[:, None]).sum(axis=0, dtype=np.uint64)
-    _, row, group = np.unique(mixed, return_index=True, return_inverse=True)
-    return row, group
+    mixed = keys @ said
+    order = np.argsort(mixed)
+    ordered = mixed[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
+    return order[starts], np.add.reduceat(weights[order], starts)
 
 
 def _sample(rows: HeldRows, root: int) -> Inquiry[Sample]:

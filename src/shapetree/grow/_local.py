@@ -22,7 +22,7 @@ from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
-from shapetree.data._map_join import Inquiry, Result, run_inquiry
+from shapetree.data._map_join import Inquiry, LocalParts, Result, run_inquiries
 from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
@@ -159,7 +159,7 @@ class LocalRows:
 
     def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
         """Results of inquiries, one after another: nothing is won by asking them at once."""
-        return [run_inquiry(inquiry, self) for inquiry in inquiries]
+        return run_inquiries(inquiries, LocalParts([self]), n_at_once=1)
 
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._places.start[nodes], self._places.stop[nodes]

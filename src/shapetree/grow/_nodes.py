@@ -15,7 +15,7 @@ from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
 from shapetree.grow._pair_options import PairList
 from shapetree.grow._splits import Split, shape_of_split
-from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._arrays import TreeArrays, links_of
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes, without_pairs
 from shapetree.tree._sketch import NodeSketch
 
@@ -110,7 +110,7 @@ class GrownTree:
 
     Attributes
     ----------
-    parent, depth, n_rows : arrays of int
+    parent, n_rows : arrays of int
         Of each node; a root's parent is -1.
     first_child : array of int
         -1 for leaves.
@@ -131,7 +131,6 @@ class GrownTree:
         # Arrays of Python's own, which grow, and of which single numbers are read quickly.
         self.n_branches = array("i", [0]) * n_trees
         self.parent = array("i", [-1]) * n_trees
-        self.depth = array("i", [0]) * n_trees
         self.n_rows = array("q", roots.n_rows.tolist())
         self.first_child = array("i", [-1]) * n_trees
         self.splits: list[Split | None] = [None] * n_trees if bins is None else []
@@ -182,7 +181,6 @@ class GrownTree:
             largest = _largest_branches(np.array(n_branches), children.statistics.weight)
             self._laid_out.append((np.array(nodes), pieces_of_splits(splits, largest, self._bins)))
         self.n_branches.extend([0] * n)
-        self.depth.extend([children.depth] * n)
         self.first_child.extend([-1] * n)
         self.n_rows.extend(children.statistics.n_rows.tolist())
         self.sizes += np.bincount(children.tree, minlength=len(self.sizes))
@@ -264,10 +262,7 @@ class GrownTree:
                 ]
             )
         return TreeArrays.unchecked(
-            parent=np.append(-1, np.repeat(np.arange(len(order)), n_branches)),
-            depth=np.array(self.depth)[order],
-            first_child=np.where(n_branches > 0, 1 + np.cumsum(n_branches) - n_branches, -1),
-            n_branches=n_branches,
+            **links_of(n_branches),
             **flat,
             n_node_samples=statistics.n_rows,
             weighted_n_node_samples=statistics.weight,
@@ -319,17 +314,10 @@ def tree_of(root: TreeNode, impurity_scale: float = 1.0) -> TreeArrays:
     impurity_scale : float
         Factor that brings the nodes' impurity to the units of y.
     """
-    nodes, parent, depth, first_child = root.breadth_first(), [-1], [0], []
-    for number, node in enumerate(nodes):
-        first_child.append(len(parent) if node.children else -1)
-        parent += [number] * len(node.children)
-        depth += [depth[number] + 1] * len(node.children)
+    nodes = root.breadth_first()
     sketches = [node.sketch for node in nodes if node.sketch is not None]
     return TreeArrays.unchecked(
-        parent=np.array(parent),
-        depth=np.array(depth),
-        first_child=np.array(first_child),
-        n_branches=np.array([len(node.children) for node in nodes]),
+        **links_of(np.array([len(node.children) for node in nodes])),
         **flatten_shapes([node.shape for node in nodes]),
         n_node_samples=np.array([node.statistics.n_rows for node in nodes]),
         weighted_n_node_samples=np.array([node.statistics.weight for node in nodes]),

@@ -116,6 +116,10 @@ class Part:
         """The items of a list, one at a time: of a long list they take much memory."""
         return (Part(value, self, i) for i, value in enumerate(self.as_list()))
 
+    def has_length(self, length: int) -> None:
+        """Refuse a list of another length."""
+        self.alone().have_lengths(self.alone().lengths(), length)
+
     def alone(self) -> AlignedParts:
         """The part, to be read as many are."""
         return AlignedParts([self.value], lambda _: self)

@@ -494,7 +494,7 @@ class Parameter(Kind):
             return tuple(inner.read(item) for item in content.each())
         read = {}
         for pair in part.member("pairs").each():
-            pair.alone().have_lengths(pair.alone().lengths(), 2)
+            pair.has_length(2)
             key = inner.read(pair.item(0))
             if isinstance(key, dict | list | tuple):
                 pair.item(0).refuse("must be a text, a number, true, false or null")

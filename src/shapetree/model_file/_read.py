@@ -189,16 +189,15 @@ def _read_names(root: Part, content: Json, frame: Frame) -> Names:
     def texts(kind: str, length: int) -> tuple[str, ...] | None:
         if kind not in told:
             return None
-        parts = root.member("names").member(kind).alone()
-        parts.have_lengths(parts.lengths(), length)
+        root.member("names").member(kind).has_length(length)
         return tuple(told[kind])
 
     classes = told.get("classes")
     if classes is not None:
         assert frame.n_classes is not None
-        parts = root.member("names").member("classes")
-        parts.alone().have_lengths(parts.alone().lengths(), len(frame.n_classes))
-        parts.together().have_lengths(classes.lengths, np.array(frame.n_classes))
+        part = root.member("names").member("classes")
+        part.has_length(len(frame.n_classes))
+        part.together().have_lengths(classes.lengths, np.array(frame.n_classes))
     assert frame.n_outputs is not None
     return Names(
         features=texts("features", len(frame.features)),
@@ -248,7 +247,7 @@ def _read_stability(
     if "stability" not in content:
         return None
     n_resamples, part = content["stability"]["resamples"], root.member("stability").member("nodes")
-    part.alone().have_lengths(part.alone().lengths(), tree.node_count)
+    part.has_length(tree.node_count)
     kinds = stability_kinds(frame.has_classes, frame.n_outputs)
     nodes = []
     for node, its in enumerate(part.each()):

@@ -11,7 +11,7 @@ from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import PREFIX, AlignedParts, Json, Lists, NotAModel, Part
 from shapetree.model_file._format import Frame, features_kind, node_kinds
 from shapetree.model_file._read_sketches import NodeGroup, read_sketches
-from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._arrays import TreeArrays, links_of
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
 
 # Shares of classes may add up to 1 with this error.
@@ -44,14 +44,12 @@ def read_tree(part: Part, frame: Frame) -> TreeArrays:
         for number, its_shape in zip(its.numbers, _SHAPES[name](its, frame), strict=True):
             shapes[number] = its_shape
     n_branches = np.array([0 if shape is None else shape.n_branches for shape in shapes])
-    parent = _find_parents(part, n_branches)
+    links = _find_links(part, n_branches)
+    parent = links["parent"]
     _check_rows(nodes, n_rows, parent)
     try:
         return TreeArrays(
-            parent=parent,
-            depth=_depths(parent),
-            first_child=np.where(n_branches == 0, -1, 1 + np.cumsum(n_branches) - n_branches),
-            n_branches=n_branches,
+            **links,
             **flatten_shapes(shapes),
             n_node_samples=n_rows,
             weighted_n_node_samples=weights,
@@ -96,22 +94,15 @@ def _read_groups(nodes: AlignedParts, frame: Frame) -> dict[str, NodeGroup]:
     }
 
 
-def _find_parents(part: Part, n_branches: np.ndarray) -> np.ndarray:
-    """The parent of each node, -1 for the root."""
+def _find_links(part: Part, n_branches: np.ndarray) -> dict[str, np.ndarray]:
+    """Parents, children and depths of all nodes, given their branches."""
     total = int(n_branches.sum())
     if 1 + total != len(n_branches):
         part.refuse(f"must be one more than their branches, {total}, got {len(n_branches)}")
-    parent = np.append(-1, np.repeat(np.arange(len(n_branches)), n_branches))
-    if (parent[1:] >= np.arange(1, len(parent))).any():
+    links = links_of(n_branches)
+    if (links["parent"][1:] >= np.arange(1, len(n_branches))).any():
         part.refuse("must come level by level, parents before their children")
-    return parent
-
-
-def _depths(parent: np.ndarray) -> np.ndarray:
-    depths = [0] * len(parent)
-    for node, above in enumerate(parent[1:].tolist(), start=1):
-        depths[node] = depths[above] + 1
-    return np.array(depths)
+    return links
 
 
 def _check_rows(nodes: AlignedParts, n_rows: np.ndarray, parent: np.ndarray) -> None:
@@ -241,7 +232,7 @@ def _check_cuts(part: Part, cuts: dict[str, np.ndarray], infos: list[FeatureInfo
 
 
 def _check_positions(part: Part, positions: np.ndarray, info: FeatureInfo) -> np.ndarray:
-    part.alone().have_lengths(np.array([len(positions)]), len(info.categories or ()))
+    part.has_length(len(info.categories or ()))
     if info.categories is not None and np.isnan(positions).all():
         part.refuse("must have a number for some category")
     return positions

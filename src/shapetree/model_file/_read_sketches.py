@@ -193,8 +193,8 @@ def _read_scatters(
             part.member("first").refuse(
                 f"must have at most {rows - missing} items, got {len(first)}"
             )
-        for name, its in (("second", second), ("targets", targets)):
-            part.member(name).alone().have_lengths(np.array([len(its)]), len(first))
+        for name in ("second", "targets"):
+            part.member(name).has_length(len(first))
         for name, its, feature in (("first", first, shape.first), ("second", second, shape.second)):
             _check_codes(part.member(name), its, frame.features[feature])
         if not (low < high).all():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from shapetree.plot._colours import DARK, Colour, blend
 from shapetree.plot._layout import Box, Point
+from shapetree.plot._picture import Drawing, before_drawing, root_figure
 from shapetree.plot._text_width import (
     ASCENT,
     DESCENT,
@@ -20,8 +21,14 @@ from shapetree.plot._text_width import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.text import Text
 
+POINTS_PER_INCH = 72.0
+# Greatest side of a figure: what viewers can open, and below 2**16 pixels at 600 dots per inch.
+MAX_INCHES = 100.0
+# Most that a drawing is enlarged to fill axes that were given.
+MAX_SCALE = 1.5
 # What lies on what.
 EDGES, CARDS, FILLS, LINES, DOTS, MARKS, TEXTS = range(1, 8)
 MARGIN = 10.0  # around a whole drawing
@@ -52,35 +59,18 @@ class _Label(NamedTuple):
     align: str
 
 
-class Painted(NamedTuple):
-    """What matplotlib was given: texts with their sizes, and pieces with their lines' widths.
-
-    Sizes and widths hold where a point of the canvas is as long as one of the figure.
-    """
-
-    texts: list[tuple[Text, float]]
-    pieces: list[tuple[Any, list[float]]]
-
-    def rescale(self, scale: float) -> None:
-        """Fit letters and lines to a drawing of another size."""
-        for text, size in self.texts:
-            text.set_fontsize(max(size * scale, LEAST_SIZE))
-            text.set_visible(size * scale >= LEAST_SIZE)
-        for piece, widths in self.pieces:
-            piece.set_linewidth([width * scale for width in widths])
-
-
-class Canvas:
+class Canvas(Drawing):
     """Collects shapes and lines of text, in points from its top left corner.
 
     Attributes
     ----------
     width, height : float
-        What it takes up; whoever draws on it says so.
+        What it takes up; whoever adds to it says so.
     """
 
     def __init__(self) -> None:
         self.width = self.height = 0.0
+        self.nodes = {}
         self._shapes: list[_Shape] = []
         self._labels: list[_Label] = []
 
@@ -166,8 +156,19 @@ class Canvas:
                 )
             )
 
-    def paint(self, ax: Axes) -> Painted:
-        """Hand everything to matplotlib, the shapes of each kind and layer as one piece."""
+    def make_axes(self, figure: Figure) -> Axes:
+        """Axes that fill a figure of the canvas's size."""
+        inches = 1 / POINTS_PER_INCH
+        inches *= min(1.0, MAX_INCHES * POINTS_PER_INCH / max(self.width, self.height))
+        figure.set_size_inches(self.width * inches, self.height * inches)
+        figure.set_facecolor("white")
+        figure.set_layout_engine("none")
+        return figure.add_axes((0.0, 0.0, 1.0, 1.0))
+
+    def draw(self, ax: Axes) -> list[Text]:
+        """Draw all that was added, made to fit the axes now and whenever they are drawn."""
+        self._set_limits(ax)
+        # The shapes of each kind and layer are one piece.
         groups: defaultdict[tuple[int, str], list[_Shape]] = defaultdict(list)
         for shape in self._shapes:
             groups[shape.layer, shape.kind].append(shape)
@@ -179,7 +180,34 @@ class Canvas:
             ax.add_collection(piece, autolim=False)
             pieces.append((piece, [shape.width for shape in shapes]))
         warn_of_lacking(label.text for label in self._labels)
-        return Painted([(_add_text(ax, label), label.size) for label in self._labels], pieces)
+        texts = [_add_text(ax, label) for label in self._labels]
+        sizes = [label.size for label in self._labels]
+
+        def rescale(renderer: Any = None) -> None:
+            ax.apply_aspect()
+            (left, _), (right, _) = ax.transData.transform([(0, 0), (1, 0)])
+            scale = abs(right - left) * POINTS_PER_INCH / root_figure(ax).dpi
+            for text, size in zip(texts, sizes, strict=True):
+                text.set_fontsize(max(size * scale, LEAST_SIZE))
+                text.set_visible(size * scale >= LEAST_SIZE)
+            for piece, widths in pieces:
+                piece.set_linewidth([width * scale for width in widths])
+
+        before_drawing(ax, rescale)
+        rescale()
+        return texts
+
+    def _set_limits(self, ax: Axes) -> None:
+        room = ax.get_window_extent()
+        dpi = root_figure(ax).dpi
+        x = max(0.0, room.width / dpi * POINTS_PER_INCH / MAX_SCALE - self.width) / 2
+        y = max(0.0, room.height / dpi * POINTS_PER_INCH / MAX_SCALE - self.height) / 2
+        # Only what is too large for the drawing both ways is left empty.
+        if not (x > 0 and y > 0):
+            x = y = 0.0
+        ax.set(xlim=(-x, self.width + x), ylim=(self.height + y, -y), autoscale_on=False)
+        ax.set_aspect("equal", adjustable="box")
+        ax.set_axis_off()
 
 
 def line_height(size: float) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -36,15 +36,22 @@ def palette_for(
     view: TreeView, branch_colors: Any, class_colors: Any, cmap: Any, n_branches: int
 ) -> Palette:
     """Choose the colours of a picture, the user's own where given."""
-    branches = _branch_colours(branch_colors, n_branches)
+    if branch_colors is None:
+        branches = tuple(rgb(branch_colour(branch)) for branch in range(n_branches))
+    else:
+        needs = f"nodes here have up to {n_branches} branches"
+        branches = _read_all(branch_colors, "branch_colors", n_branches, needs)
     shades = None if cmap is None else _colour_map(cmap)
     if view.classes is None:
         if class_colors is not None:
             raise ValueError("class_colors was given, but this tree predicts numbers; use cmap")
         return Palette(branches, (), _shade if shades is None else lambda x: rgb(shades(x)))
     labels = view.classes[0]
-    if class_colors is not None:
-        classes = _class_colours(class_colors, labels)
+    if isinstance(class_colors, Mapping):
+        classes = _by_class(class_colors, labels)
+    elif class_colors is not None:
+        needs = f"there are {len(labels)} classes"
+        classes = _read_all(class_colors, "class_colors", len(labels), needs)
     elif shades is not None:
         classes = _sampled(shades, len(labels))
     else:
@@ -77,47 +84,26 @@ def _read(colour: Any, parameter: str) -> Colour:
         ) from None
 
 
-def _read_all(colours: Any, parameter: str) -> list[Colour]:
+def _read_all(colours: Any, parameter: str, n_needed: int, needs: str) -> tuple[Colour, ...]:
     if isinstance(colours, str) or not isinstance(colours, Iterable):
         raise ValueError(f"{parameter} must be a list of colours, got {colours!r}")
-    return [_read(colour, parameter) for colour in colours]
+    known = tuple(_read(colour, parameter) for colour in colours)
+    if len(known) < n_needed:
+        raise ValueError(f"{parameter} has {len(known)} colours, but {needs}; give one for each")
+    return known[:n_needed]
 
 
-def _branch_colours(given: Any, n_branches: int) -> tuple[Colour, ...]:
-    if given is None:
-        return tuple(rgb(branch_colour(branch)) for branch in range(n_branches))
-    colours = _read_all(given, "branch_colors")
-    if len(colours) < n_branches:
+def _by_class(given: Mapping[Any, Any], labels: tuple[Any, ...]) -> tuple[Colour, ...]:
+    unknown = [key for key in given if key not in labels]
+    if unknown:
+        some = ", ".join(map(repr, labels[:8])) + (", …" if len(labels) > 8 else "")
         raise ValueError(
-            f"branch_colors has {len(colours)} colours, but nodes here have up to {n_branches} "
-            "branches; give one for each"
+            f"class_colors names {unknown[0]!r}, which is not a class; the classes are {some}"
         )
-    return tuple(colours)
-
-
-def _class_colours(given: Any, labels: tuple[Any, ...]) -> tuple[Colour, ...]:
-    if isinstance(given, Mapping):
-        unknown = [key for key in given if key not in labels]
-        if unknown:
-            raise ValueError(
-                f"class_colors names {unknown[0]!r}, which is not a class; the classes are "
-                f"{_some_of(labels)}"
-            )
-        lacking = [label for label in labels if label not in given]
-        if lacking:
-            raise ValueError(f"class_colors has no colour for {lacking[0]!r}; give one")
-        return tuple(_read(given[label], "class_colors") for label in labels)
-    colours = _read_all(given, "class_colors")
-    if len(colours) < len(labels):
-        raise ValueError(
-            f"class_colors has {len(colours)} colours, but there are {len(labels)} classes; "
-            "give one for each"
-        )
-    return tuple(colours[: len(labels)])
-
-
-def _some_of(labels: Sequence[Any]) -> str:
-    return ", ".join(map(repr, labels[:8])) + (", …" if len(labels) > 8 else "")
+    lacking = [label for label in labels if label not in given]
+    if lacking:
+        raise ValueError(f"class_colors has no colour for {lacking[0]!r}; give one")
+    return tuple(_read(given[label], "class_colors") for label in labels)
 
 
 def _colour_map(cmap: Any) -> Any:

@@ -27,18 +27,18 @@ def leaf_cards(scene: Scene, leaves: Sequence[NodeView], are_lines: bool) -> dic
     Bar, prediction and rows stand beside each other if leaves are lines, otherwise below.
     """
     small = scene.style.small
-    said = {leaf.number: scene.support(leaf) + (FOLDED if leaf.children else "") for leaf in leaves}
     outcome = max(width(scene.outcome(leaf), small + 1, bold=True) for leaf in leaves)
     # So wide that all could be folded.
     support = max(width(scene.support(leaf) + FOLDED, small) for leaf in leaves)
     draw = _line if are_lines else _card
-    return {
-        leaf.number: draw(scene, leaf, said[leaf.number], min(outcome, MOST), support)
-        for leaf in leaves
-    }
+    return {leaf.number: draw(scene, leaf, min(outcome, MOST), support) for leaf in leaves}
 
 
-def _line(scene: Scene, leaf: NodeView, words: str, outcome: float, support: float) -> Canvas:
+def _support(scene: Scene, leaf: NodeView) -> str:
+    return scene.support(leaf) + (FOLDED if leaf.children else "")
+
+
+def _line(scene: Scene, leaf: NodeView, outcome: float, support: float) -> Canvas:
     canvas, small = Canvas(), scene.style.small
     canvas.width = BAR + outcome + support + 22
     canvas.height = line_height(small + 1) + 6
@@ -48,11 +48,11 @@ def _line(scene: Scene, leaf: NodeView, words: str, outcome: float, support: flo
     _draw_bar(canvas, scene, leaf, Box(5, middle - 4, 5 + BAR, middle + 4))
     top = middle - line_height(small + 1) / 2
     canvas.text(x, top, scene.outcome(leaf), small + 1, room=outcome, bold=True)
-    canvas.text(x + outcome + 6, top + 1, words, small, colour=GREY)
+    canvas.text(x + outcome + 6, top + 1, _support(scene, leaf), small, colour=GREY)
     return canvas
 
 
-def _card(scene: Scene, leaf: NodeView, words: str, outcome: float, support: float) -> Canvas:
+def _card(scene: Scene, leaf: NodeView, outcome: float, support: float) -> Canvas:
     canvas, small, pad = Canvas(), scene.style.small, scene.style.pad
     inner = max(outcome, support, LEAST)
     canvas.width = inner + 2 * pad
@@ -61,7 +61,7 @@ def _card(scene: Scene, leaf: NodeView, words: str, outcome: float, support: flo
     top += line_height(small + 1) + 2
     bottom = top + (7.0 if scene.view.classes is not None else 16.0)
     _draw_bar(canvas, scene, leaf, Box(pad, top, pad + inner, bottom))
-    canvas.text(centre, bottom + 3, words, small, colour=GREY, align="center")
+    canvas.text(centre, bottom + 3, _support(scene, leaf), small, colour=GREY, align="center")
     canvas.height = bottom + 3 + line_height(small) + 4
     draw_frame(canvas, scene.row_at(leaf) is not None)
     return canvas

@@ -11,7 +11,7 @@ from shapetree.plot._leaves import large_leaf
 from shapetree.plot._legend import header
 from shapetree.plot._ordered_card import OrderedCard
 from shapetree.plot._pair_card import PairCard
-from shapetree.plot._picture import CanvasDrawing, Picture
+from shapetree.plot._picture import Picture
 from shapetree.plot._scene import LARGE, Scene, scene_of
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView
@@ -57,13 +57,9 @@ def plot_node(
         Colours of classes, or shades of a numeric target.
     title : str, optional
     scale : {"auto", "linear", "log", "quantile"}, default="auto"
-        The axis of a numeric feature. "log" falls back to linear unless all numbers are positive;
-        "auto" is logarithmic only if half of the rows would crowd into a tenth of a linear axis;
-        "quantile" gives every row the same room. Two slanted lines mark a break in an axis, here
-        or of a pair, so that a few rows far away do not take up all of it.
+        The axis of a numeric feature; see `plot_tree`.
     swap : bool, default=False
-        Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
-        except that longitude or x always goes to the right, and latitude or y up.
+        Whether to swap the axes of a pair; see `plot_tree`.
 
     Returns
     -------
@@ -102,7 +98,8 @@ def plot_node(
     canvas.place(card, MARGIN, top)
     box = Box(MARGIN, top, MARGIN + card.width, top + card.height)
     canvas.width, canvas.height = box.x1 + MARGIN, box.y1 + MARGIN
-    return Picture(CanvasDrawing(canvas, {scene.root.number: box}), ax)
+    canvas.nodes = {scene.root.number: box}
+    return Picture(canvas, ax)
 
 
 def card_for(scene: Scene, node: NodeView) -> Canvas:

@@ -13,14 +13,7 @@ import numpy as np
 from shapetree.drawing._palette import branch_colour
 from shapetree.drawing._ticks import round_powers
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
-from shapetree.plot._picture import (
-    Drawing,
-    Picture,
-    before_drawing,
-    check_axes,
-    check_title,
-    import_matplotlib,
-)
+from shapetree.plot._picture import Drawing, Picture, before_drawing, check_picture
 from shapetree.plot._text_width import width
 
 if TYPE_CHECKING:
@@ -92,9 +85,7 @@ def plot_path(
     >>> picture.ax.get_xlabel()
     'leaves'
     """
-    import_matplotlib()
-    check_axes(ax)
-    check_title(title)
+    check_picture(ax, title)
     if size not in SIZES:
         raise ValueError(f"size must be 'leaves' or 'parts', got {size!r}")
     missing = [name for name in COLUMNS if name not in path]

@@ -10,19 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shapetree.plot._canvas import Canvas
 from shapetree.plot._layout import Box
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.text import Text
-
-POINTS_PER_INCH = 72.0
-# Greatest side of a figure: what viewers can open, and below 2**16 pixels at 600 dots per inch.
-MAX_INCHES = 100.0
-# Most that a drawing is enlarged to fill axes that were given.
-MAX_SCALE = 1.5
 
 
 class Drawing(ABC):
@@ -43,38 +36,6 @@ class Drawing(ABC):
     @abstractmethod
     def draw(self, ax: Axes) -> list[Text]:
         """Draw into axes; all texts are returned."""
-
-
-class CanvasDrawing(Drawing):
-    """What is on a canvas."""
-
-    def __init__(self, canvas: Canvas, nodes: dict[int, Box]) -> None:
-        self._canvas = canvas
-        self.nodes = nodes
-
-    def make_axes(self, figure: Figure) -> Axes:
-        """Axes that fill a figure of the canvas's size."""
-        width, height = self._canvas.width, self._canvas.height
-        inches = 1 / POINTS_PER_INCH
-        inches *= min(1.0, MAX_INCHES * POINTS_PER_INCH / max(width, height))
-        figure.set_size_inches(width * inches, height * inches)
-        figure.set_facecolor("white")
-        figure.set_layout_engine("none")
-        return figure.add_axes((0.0, 0.0, 1.0, 1.0))
-
-    def draw(self, ax: Axes) -> list[Text]:
-        """Draw what is on the canvas, made to fit the axes now and whenever they are drawn."""
-        _set_limits(ax, self._canvas.width, self._canvas.height)
-        painted = self._canvas.paint(ax)
-
-        def rescale(renderer: Any = None) -> None:
-            ax.apply_aspect()
-            (left, _), (right, _) = ax.transData.transform([(0, 0), (1, 0)])
-            painted.rescale(abs(right - left) * POINTS_PER_INCH / _root_figure(ax).dpi)
-
-        before_drawing(ax, rescale)
-        rescale()
-        return [text for text, _ in painted.texts]
 
 
 class Picture:
@@ -116,7 +77,7 @@ class Picture:
             FigureCanvasAgg(figure)
             ax = drawing.make_axes(figure)
         self.ax: Axes = ax
-        self.figure: Figure = _root_figure(ax)
+        self.figure: Figure = root_figure(ax)
         self.nodes = drawing.nodes
         self.texts: list[Text] = drawing.draw(ax)
 
@@ -165,8 +126,11 @@ class Picture:
         return f'<div style="overflow-x: auto">{drawing[drawing.index("<svg") :]}</div>'
 
 
-def check_axes(ax: Any) -> None:
-    """Refuse axes that a picture cannot be drawn on."""
+def check_picture(ax: Any, title: Any) -> None:
+    """Refuse to draw without matplotlib, on axes that cannot be drawn on, or with no real title."""
+    import_matplotlib()
+    if not (title is None or isinstance(title, str)):
+        raise TypeError(f"title must be None or a string, got {title!r}")
     if ax is None:
         return
     from matplotlib.axes import Axes
@@ -180,12 +144,6 @@ def check_axes(ax: Any) -> None:
         raise ValueError(f"ax has the projection {ax.name!r}; a tree needs plain axes")
     if ax.get_figure() is None or not _is_shown(ax):
         raise ValueError("ax was removed from its figure; make a new one")
-
-
-def check_title(title: Any) -> None:
-    """Refuse what is no title."""
-    if not (title is None or isinstance(title, str)):
-        raise TypeError(f"title must be None or a string, got {title!r}")
 
 
 def import_matplotlib() -> None:
@@ -206,19 +164,6 @@ def _glyphs_known() -> Iterator[None]:
         yield
 
 
-def _set_limits(ax: Axes, width: float, height: float) -> None:
-    room = ax.get_window_extent()
-    dpi = _root_figure(ax).dpi
-    x = max(0.0, room.width / dpi * POINTS_PER_INCH / MAX_SCALE - width) / 2
-    y = max(0.0, room.height / dpi * POINTS_PER_INCH / MAX_SCALE - height) / 2
-    # Only what is too large for the drawing both ways is left empty.
-    if not (x > 0 and y > 0):
-        x = y = 0.0
-    ax.set(xlim=(-x, width + x), ylim=(height + y, -y), autoscale_on=False)
-    ax.set_aspect("equal", adjustable="box")
-    ax.set_axis_off()
-
-
 def before_drawing(ax: Axes, arrange: Callable[[Any], None]) -> None:
     """Have something done, with the renderer, whenever axes are drawn, before all else of them."""
     from matplotlib.artist import Artist
@@ -235,14 +180,15 @@ def before_drawing(ax: Axes, arrange: Callable[[Any], None]) -> None:
     ax.add_artist(artist)
 
 
-def _root_figure(ax: Axes) -> Figure:
+def root_figure(ax: Axes) -> Figure:
+    """The figure that axes are in, perhaps in a subfigure of it."""
     figure: Any = ax.get_figure()
-    return figure.figure  # the figure itself, or the one a subfigure belongs to
+    return figure.figure
 
 
 def _is_shown(ax: Axes) -> bool:
     """Whether the axes, or axes they are set into, are among those of their figure."""
-    pending: list[Any] = list(_root_figure(ax).axes)
+    pending: list[Any] = list(root_figure(ax).axes)
     for other in pending:
         if other is ax:
             return True

@@ -52,13 +52,8 @@ class MarkedRow:
 def read_row(fitted: FittedTree, view: TreeView, row: Any, node: int) -> MarkedRow | None:
     """Find a row's values and the nodes it passes; `node` must be one of them.
 
-    Parameters
-    ----------
-    fitted : FittedTree
-    view : TreeView
-        Of the same tree, whose names may be others.
-    row : one-dimensional array-like, table of one row, mapping, Series or None
-    node : int
+    The row is an array-like, a table of one row, a mapping or a Series. The view is one of the same
+    tree, whose names may be others.
     """
     if row is None:
         return None

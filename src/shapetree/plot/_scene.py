@@ -13,7 +13,7 @@ from shapetree.data._names import is_index, node_number
 from shapetree.drawing._plane_map import check_swap
 from shapetree.drawing._scales import TargetScale, check_scale, target_scale
 from shapetree.plot._colours import Colour, Palette, palette_for
-from shapetree.plot._picture import check_axes, check_title, import_matplotlib
+from shapetree.plot._picture import check_picture
 from shapetree.plot._row import MarkedRow, read_row
 from shapetree.plot._text_width import clean
 from shapetree.tree._digits import percent
@@ -165,8 +165,7 @@ def scene_of(
     swap: Any,
 ) -> Scene:
     """Read and check what `plot_tree` and `plot_node` were given."""
-    import_matplotlib()
-    check_axes(ax)
+    check_picture(ax, title)
     view = view_of(fitted, X, y)
     if view.n_outputs > 1:
         raise ValueError(
@@ -175,7 +174,6 @@ def scene_of(
         )
     view.require_counts("a picture")
     root = view.nodes[node_number(node, len(view.nodes))]
-    check_title(title)
     check_scale(scale)
     check_swap(swap)
     children = _drawn_children(view, root, max_depth)

@@ -9,7 +9,7 @@ from shapetree.plot._layout import Gaps, curve, place_tree
 from shapetree.plot._leaves import leaf_cards
 from shapetree.plot._legend import header, header_width
 from shapetree.plot._node import card_for
-from shapetree.plot._picture import CanvasDrawing, Picture
+from shapetree.plot._picture import Picture
 from shapetree.plot._scene import SMALL, Scene, scene_of
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 
@@ -111,7 +111,7 @@ def plot_tree(
     return Picture(_drawing(scene, direction, title), ax)
 
 
-def _drawing(scene: Scene, direction: str | None, title: str | None) -> CanvasDrawing:
+def _drawing(scene: Scene, direction: str | None, title: str | None) -> Canvas:
     nodes, children, root = scene.view.nodes, scene.children, scene.root
     shown = [root.number, *(child for below in children.values() for child in below)]
     ends = [nodes[number] for number in shown if number not in children]
@@ -136,10 +136,10 @@ def _drawing(scene: Scene, direction: str | None, title: str | None) -> CanvasDr
                 layer=EDGES,
             )
             canvas.place(edge, left, top, scene.is_off_path(nodes[child]))
-    boxes = {number: box.moved(left, top) for number, box in placed.boxes.items()}
+    canvas.nodes = {number: box.moved(left, top) for number, box in placed.boxes.items()}
     for number, card in cards.items():
-        box = boxes[number]
+        box = canvas.nodes[number]
         canvas.place(card, box.x0, box.y0, scene.is_off_path(nodes[number]))
     canvas.width = inner + 2 * MARGIN
     canvas.height = top + placed.height + MARGIN
-    return CanvasDrawing(canvas, boxes)
+    return canvas

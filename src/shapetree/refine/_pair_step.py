@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from shapetree.grow._splits import PairSplit, number_cuts
 from shapetree.refine._copies import CopiesOptions
 from shapetree.refine._refined_rows import RATIOS_PER_OCTAVE, CareSet
 from shapetree.tree._shape import PairShape
+
+# A split on a pair, and what the rows of each branch lose beyond branch 0.
+AssignedPair: TypeAlias = tuple[PairSplit, list[float]]
 
 # Bins by whose sums a care set is known again.
 MAX_BINS_SEEN = 1024
@@ -163,21 +167,6 @@ def most_in_wrong_branches(losses_by_ratio: np.ndarray, slack: float) -> float:
     return bought
 
 
-@dataclass(frozen=True)
-class AssignedPair:
-    """A split on a pair whose regions go where a care set loses least.
-
-    Attributes
-    ----------
-    split : PairSplit
-    losses : list of float
-        What the rows of each branch lose beyond branch 0.
-    """
-
-    split: PairSplit
-    losses: list[float]
-
-
 def assigned(
     losses: np.ndarray, shape: PairShape, region_price: float, max_regions: int
 ) -> AssignedPair | None:
@@ -266,7 +255,7 @@ def _keep_cuts(
             missing_branch=best_branch(costs[-1]),
         )
     )
-    return AssignedPair(split, losses)
+    return split, losses
 
 
 def branch_goal(n_branches: int, criterion: str = "gini") -> ClassGoal:

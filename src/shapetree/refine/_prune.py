@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import reduce
 from itertools import takewhile
 from typing import Any
 
 import numpy as np
+from sklearn.utils import Bunch
 
 from shapetree._core.criterion import NodeStatistics
 from shapetree.grow._nodes import TreeNode, nodes_of, tree_of
@@ -19,43 +19,21 @@ from shapetree.tree._sketch import NodeSketch
 # --- cutting off ---
 
 
-@dataclass(frozen=True, eq=False)
-class PruningPath:
-    """The trees that minimal cost-complexity pruning passes, from the whole tree to its root.
-
-    Attributes
-    ----------
-    ccp_alphas : array of shape (n_trees,)
-        Price of a leaf from which on each tree is the best, ascending.
-    impurities : array of shape (n_trees,)
-        Mean impurity of each tree's leaves, by weight.
-    """
-
-    ccp_alphas: np.ndarray
-    impurities: np.ndarray
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """A node that loses its subtree, the price of a leaf that asks for it, and what is left."""
-
-    node: int
-    alpha: float
-    impurity: float
-
-
-def pruning_path(tree: TreeArrays) -> PruningPath:
+def pruning_path(tree: TreeArrays) -> Bunch:
     """Prices of a leaf at which minimal cost-complexity pruning cuts, and what is left then.
 
     As scikit-learn's `cost_complexity_pruning_path`, with any number of branches to a node. Nodes
     that are cut at the same price have an entry each.
+
+    Returns
+    -------
+    Bunch
+        `ccp_alphas`, the price of a leaf from which on each tree is the best, ascending from the
+        whole tree's, and `impurities`, the mean impurity of each tree's leaves, by weight.
     """
-    cuts = list(_weakest_links(tree))
     whole = _risk(tree)[tree.is_leaf].sum()
-    return PruningPath(
-        np.array([0.0, *(cut.alpha for cut in cuts)]),
-        np.array([whole, *(cut.impurity for cut in cuts)]),
-    )
+    _, alphas, impurities = zip((0, 0.0, whole), *_weakest_links(tree), strict=True)
+    return Bunch(ccp_alphas=np.array(alphas), impurities=np.array(impurities))
 
 
 def prune_by_cost(tree: TreeArrays, ccp_alpha: float) -> TreeArrays:
@@ -71,8 +49,8 @@ def prune_by_cost(tree: TreeArrays, ccp_alpha: float) -> TreeArrays:
         raise ValueError(f"ccp_alpha must be 0 or greater, got {ccp_alpha}")
     if ccp_alpha == 0:
         return tree
-    cuts = takewhile(lambda cut: cut.alpha <= ccp_alpha, _weakest_links(tree))
-    return prune_nodes(tree, [cut.node for cut in cuts])
+    cuts = takewhile(lambda cut: cut[1] <= ccp_alpha, _weakest_links(tree))
+    return prune_nodes(tree, [node for node, _, _ in cuts])
 
 
 def prune_nodes(tree: TreeArrays, nodes: Iterable[int]) -> TreeArrays:
@@ -109,8 +87,10 @@ def _risk(tree: TreeArrays) -> np.ndarray:
     return weight / weight[0] * tree.impurity
 
 
-def _weakest_links(tree: TreeArrays) -> Iterator[_Cut]:
+def _weakest_links(tree: TreeArrays) -> Iterator[tuple[int, float, float]]:
     """Cut off, again and again, the subtree that takes away least impurity for each leaf it adds.
+
+    Yields nodes that become leaves, prices of a leaf that ask for it, and the impurity left.
 
     A node's alpha is the price of a leaf at which the node alone costs as much as with all that is
     below it. Cuts change it only for nodes above, and never to less than the alpha of the cut.
@@ -135,7 +115,7 @@ def _weakest_links(tree: TreeArrays) -> Iterator[_Cut]:
         splits[_subtree(tree, weakest)] = False
         above = path[:-1]
         alpha[above] = (risk[above] - risk_below[above]) / (leaves_below[above] - 1)
-        yield _Cut(weakest, paid, float(risk_below[0]))
+        yield weakest, paid, float(risk_below[0])
 
 
 def _subtree(tree: TreeArrays, node: int) -> list[int]:

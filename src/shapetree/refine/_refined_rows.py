@@ -20,12 +20,13 @@ from shapetree._core.search import BinSplit
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._map_join import (
     Inquiry,
+    LocalParts,
     Question,
     Result,
     Then,
     add,
     add_each,
-    run_inquiry,
+    run_inquiries,
 )
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import on_grid
@@ -279,7 +280,7 @@ class LocalRefinedRows:
 
     def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
         """Results of inquiries that ask functions of this class; see `Rows`."""
-        return [run_inquiry(inquiry, self) for inquiry in inquiries]
+        return run_inquiries(inquiries, LocalParts([self]), n_at_once=1)
 
     def reorder_rows(self) -> Goal:
         """Move the rows in memory to where they stand in the tree, and number them so.
@@ -353,11 +354,9 @@ class LocalRefinedRows:
         """Rows, weights and pieces of nodes if a node's rows were sent down now."""
         return self._routed.pieces_below(node, self._goal.weights, self._goal.counts)
 
-    def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
+    def branch_counts(self, node: int, split: Split) -> np.ndarray:
         """Rows of a node in each branch under another split."""
-        if isinstance(split, PairSplit):
-            return self._routed.branch_counts(node, self.cuts_of(split), n_branches)
-        return self._routed.branch_counts(node, (split.feature, split.branch_of_bin), n_branches)
+        return self.rows.at(node).branch_counts(split)
 
     # Leaves
 

@@ -177,12 +177,7 @@ class Refiner:
 
     def _branch_counts(self, problem: ReducedProblem, split: Split) -> Inquiry[list[int]]:
         """Rows of a node in each branch under another split."""
-        of = partial(
-            LocalRefinedRows.branch_counts,
-            node=problem.number,
-            split=split,
-            n_branches=problem.n_branches,
-        )
+        of = partial(LocalRefinedRows.branch_counts, node=problem.number, split=split)
         return np.asarray((yield Question(of, add))).tolist()
 
     def _best_of_one_feature(self, problems: ReducedProblems) -> dict[int, Solution]:
@@ -353,11 +348,12 @@ class Refiner:
         """The solution that a split on a pair is, if it is better than that and keeps limits."""
         if pair is None:
             return None
-        counts = yield from self._branch_counts(problem, pair.split)
-        penalty = self._tree.price_of(pair.split, problem.part_penalty)
-        objective = problem.objective(penalty, pair.losses, counts)
-        if objective < to_beat and self._keeps_limits(problem, pair.split):
-            return Solution(pair.split, objective)
+        split, losses = pair
+        counts = yield from self._branch_counts(problem, split)
+        penalty = self._tree.price_of(split, problem.part_penalty)
+        objective = problem.objective(penalty, losses, counts)
+        if objective < to_beat and self._keeps_limits(problem, split):
+            return Solution(split, objective)
         return None
 
 

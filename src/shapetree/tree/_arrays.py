@@ -376,8 +376,6 @@ class TreeArrays:
 
     def _check_cuts(self) -> None:
         is_pair = self.second_feature >= 0
-        if not is_pair.any() and self._has_no_cuts():
-            return
         _require(
             bool(np.all(self.second_feature[is_pair] > self.feature[is_pair]))
             and not np.any(is_pair & self.is_leaf),
@@ -416,16 +414,6 @@ class TreeArrays:
             "positions start where those before end, and only pairs have them",
         )
 
-    def _has_no_cuts(self) -> bool:
-        """Whether all that belongs to pairs is empty, as where no node splits on one."""
-        return (
-            not any(len(getattr(self, name)) for name in (*CUT_ARRAYS, "position"))
-            and len(self.cut_start) == self.node_count + 1
-            and len(self.position_start) == 2 * self.node_count + 1
-            and not self.cut_start.any()
-            and not self.position_start.any()
-        )
-
     def _check_targets_of_cuts(self, n_cuts: np.ndarray) -> None:
         """Every cut but a pair's first, and every region, is reached from exactly one cut."""
         cuts = np.repeat(n_cuts, n_cuts)
@@ -443,6 +431,20 @@ class TreeArrays:
         reached = [np.where(target < 0, cuts - 1 - target, target) for target in (low, high)]
         slots = np.concatenate([start + slot for slot in reached])
         _require(len(np.unique(slots)) == len(slots), rule)
+
+
+def links_of(n_branches: np.ndarray) -> dict[str, np.ndarray]:
+    """The arrays that link nodes to each other, given the branches of all, breadth first."""
+    depth, start, stop, level = np.zeros(len(n_branches), dtype=np.int32), 0, 1, 0
+    while start < stop:
+        depth[start:stop] = level
+        start, stop, level = stop, stop + int(n_branches[start:stop].sum()), level + 1
+    return {
+        "parent": np.append(-1, np.repeat(np.arange(len(n_branches)), n_branches)),
+        "depth": depth,
+        "first_child": np.where(n_branches > 0, 1 + np.cumsum(n_branches) - n_branches, -1),
+        "n_branches": n_branches,
+    }
 
 
 _ONE_FOR_EACH = "arrays of nodes have one entry for each node"

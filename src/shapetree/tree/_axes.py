@@ -28,22 +28,13 @@ MAX_WHOLE = 30
 
 @dataclass(frozen=True, eq=False)
 class Spans:
-    """Bins of an ordered feature, of which neighbours may be joined: the finest cells there are.
+    """Bins of an ordered feature, of which neighbours may be joined: the finest cells there are."""
 
-    Attributes
-    ----------
-    least, greatest : arrays of shape (n_spans,)
-        Bounds of each among the numbers that bins were made of, ascending.
-    ends : tuple of two floats
-        The least and the greatest of all numbers.
-    is_whole : bool
-        Whether all numbers are whole.
-    """
-
+    # Bounds of each among the numbers that bins were made of, ascending. Shape (n_spans,).
     least: np.ndarray
     greatest: np.ndarray
-    ends: tuple[float, float]
-    is_whole: bool
+    ends: tuple[float, float]  # the least and the greatest of all numbers
+    is_whole: bool  # whether all numbers are whole
 
     @cached_property
     def low(self) -> np.ndarray:

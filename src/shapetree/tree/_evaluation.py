@@ -19,21 +19,13 @@ from shapetree.tree._intervals import UnseenLeaf
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Scores on rows that were not fitted on.
+    """Scores on rows that were not fitted on."""
 
-    Attributes
-    ----------
-    n_rows : int
-        How many rows they are.
-    scores : mapping from str to float
-        The first is the chief one: accuracy for classes, R² for numbers. `fidelity` is the same of
-        the tree's predictions for those of its teacher, if an estimator taught it.
-    leaves : mapping from int to UnseenLeaf
-        Estimates from these rows for each leaf that they reach; none if there are several targets.
-    """
-
-    n_rows: int
+    n_rows: int  # how many rows they are
+    # The first is the chief one: accuracy for classes, R² for numbers. `fidelity` is the same of
+    # the tree's predictions for those of its teacher, if an estimator taught it.
     scores: Mapping[str, float]
+    # Estimates from these rows for each leaf that they reach; none if there are several targets.
     leaves: Mapping[int, UnseenLeaf] = field(default_factory=dict)
 
     @property

@@ -34,37 +34,19 @@ from shapetree.tree._stability import Stability
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedTree(FittedModel):
-    """A fitted tree and what is known about the data it was fitted on.
-
-    Attributes
-    ----------
-    history : array or None
-        Losses of the tree during its refinement, if it was refined.
-    strength : float
-        What penalties were multiplied by.
-    cv_results : dict or None
-        How it was chosen, if it was.
-    held_out : HeldOut or None
-        Scores on rows that were not fitted on, if it was evaluated.
-    why_single_leaf : str or None
-        Why the tree has no split, if it has none.
-    taught : float
-        How much of what the tree was fitted to was a teacher's; 0 without one.
-    teacher : estimator or None
-        The user's own estimator that taught the tree, if one did; it is in no model file.
-    stability : Stability or None
-        What trees of resamples have in common with it, if that was asked.
-    """
+    """A fitted tree and what is known about the data it was fitted on."""
 
     kind: ClassVar[str] = "the tree"
 
-    history: np.ndarray | None = None
-    strength: float = 1.0
-    cv_results: dict[str, Any] | None = None
-    held_out: HeldOut | None = None
-    why_single_leaf: str | None = None
-    taught: float = 0.0
+    history: np.ndarray | None = None  # losses of the tree during its refinement, if it was refined
+    strength: float = 1.0  # what penalties were multiplied by
+    cv_results: dict[str, Any] | None = None  # how it was chosen, if it was
+    held_out: HeldOut | None = None  # scores on rows that were not fitted on, if it was evaluated
+    why_single_leaf: str | None = None  # why the tree has no split, if it has none
+    taught: float = 0.0  # how much of what the tree was fitted to was a teacher's; 0 without one
+    # The user's own estimator that taught the tree, if one did; it is in no model file.
     teacher: Any = None
+    # What trees of resamples have in common with it, if that was asked.
     stability: Stability | None = None
 
     def __post_init__(self) -> None:

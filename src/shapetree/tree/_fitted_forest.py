@@ -27,26 +27,14 @@ from shapetree.tree._predictor import ROWS_TOGETHER
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedForest(FittedModel):
-    """The trees of a forest, and what is known about the data they were fitted on.
-
-    Attributes
-    ----------
-    trees : PackedTrees
-        Unpacked when they are read.
-    seed : int
-        By which rows and features were drawn.
-    contents : int
-        A number that is the same for the same training rows.
-    oob_score : float or None
-        Score of out-of-bag predictions, if it was asked for.
-    """
+    """The trees of a forest, and what is known about the data they were fitted on."""
 
     kind: ClassVar[str] = "the forest"
 
-    trees: PackedTrees
-    seed: int
-    contents: int
-    oob_score: float | None = None
+    trees: PackedTrees  # which are unpacked when they are read
+    seed: int  # by which rows and features were drawn
+    contents: int  # a number that is the same for the same training rows
+    oob_score: float | None = None  # score of out-of-bag predictions, if it was asked for
 
     def fitted_tree(self, number: int) -> FittedTree:
         """One of the trees for itself, without sketches."""

@@ -16,7 +16,7 @@ from shapetree.data._batches import Batches
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._names import check_columns
 from shapetree.data._open import OpenTable, open_rows
-from shapetree.data._parts import encode_features, errors_prefixed_by, select
+from shapetree.data._parts import encode_features, errors_prefixed_by
 from shapetree.data._shares import ClassShares
 from shapetree.data._table import FeatureInfo, Table, encode_table
 from shapetree.tree._arrays import TreeArrays
@@ -26,40 +26,20 @@ from shapetree.tree._sketch import DataSummary
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FittedModel:
-    """A fitted tree or forest, which reads further tables with the columns of the training table.
+    """A fitted tree or forest; it reads further tables with the columns of the training table."""
 
-    Attributes
-    ----------
-    trees : sequence of TreeArrays
-        One or more.
-    features : tuple of FeatureInfo
-        Those that the model does not use keep their names and kinds, but no categories: these may
-        name people.
-    has_names : bool
-        Whether the training table had names for its columns.
-    classes : tuple of arrays or None
-        Class labels of each output; None for numbers.
-    criterion : str
-        The criterion that trees were grown by.
-    shrinkage : float
-        How much leaves lean on the nodes above.
-    summary : DataSummary
-        What is remembered of the training rows besides the trees.
-    names : Names
-        What to call features, classes and targets where the model is shown.
-    kind : str
-        What this is, for error messages.
-    """
+    kind: ClassVar[str]  # what this is, for error messages
 
-    kind: ClassVar[str]
-
-    trees: Sequence[TreeArrays]
+    trees: Sequence[TreeArrays]  # one or more
+    # Those that the model does not use keep their names and kinds, but no categories: these may
+    # name people.
     features: tuple[FeatureInfo, ...]
-    has_names: bool
-    classes: tuple[np.ndarray, ...] | None
-    criterion: str
-    shrinkage: float
-    summary: DataSummary
+    has_names: bool  # whether the training table had names for its columns
+    classes: tuple[np.ndarray, ...] | None  # class labels of each output; None for numbers
+    criterion: str  # the criterion that trees were grown by
+    shrinkage: float  # how much leaves lean on the nodes above
+    summary: DataSummary  # what is remembered of the training rows besides the trees
+    # What to call features, classes and targets where the model is shown.
     names: Names = field(default_factory=Names)
 
     def __post_init__(self) -> None:
@@ -155,7 +135,8 @@ class FittedModel:
         for part, data in batches.tables(list(read), beside):
             with errors_prefixed_by(part), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
-                some = select(nw.from_native(data, eager_only=True), names) if names else data
+                frame = nw.from_native(data, eager_only=True)
+                some = frame.select(list(names)).to_native() if names else data
                 encoded = encode_features(some, wanted) if names else None
             columns: list[np.ndarray | None] = [None] * len(self.features)
             for j, column in zip(used, encoded.columns if encoded else (), strict=True):

@@ -24,18 +24,12 @@ FARTHEST = 2.0
 
 
 class Sure(NamedTuple):
-    """A share, mean or median of rows, and the interval that holds that of all such rows.
-
-    Attributes
-    ----------
-    value, low, high : float
-    kind : {"share", "mean", "median"}
-    """
+    """A share, mean or median of rows, and the interval that holds that of all such rows."""
 
     value: float
     low: float
     high: float
-    kind: str
+    kind: str  # {"share", "mean", "median"}
 
 
 def sure_of_share(share: float, n_rows: float) -> Sure | None:
@@ -123,19 +117,11 @@ def sure_of_node(sketch: NodeSketch, best: int | None, is_median: bool) -> Sure 
 
 
 class UnseenLeaf(NamedTuple):
-    """Estimates for a leaf from rows that the tree was not fitted on.
-
-    Attributes
-    ----------
-    n_rows : int
-    value : float
-        Share of the class that the leaf predicts, or the rows' mean or median.
-    low, high : float
-        Its interval; NaN if the rows are too few for one.
-    """
+    """Estimates for a leaf from rows that the tree was not fitted on."""
 
     n_rows: int
-    value: float
+    value: float  # share of the class that the leaf predicts, or the rows' mean or median
+    # Its interval; NaN if the rows are too few for one.
     low: float
     high: float
 

@@ -19,23 +19,12 @@ from shapetree.data._table import FeatureInfo
 
 @dataclass(frozen=True)
 class Names:
-    """Names to show; None where those of the training data will do.
+    """Names to show; None where those of the training data will do."""
 
-    Attributes
-    ----------
-    features : tuple of str or None
-        One for each feature.
-    classes : tuple of tuples of str or None
-        One for each class of each output.
-    targets : tuple of str or None
-        One for each output.
-    units : mapping from str to str
-        Units of features and targets, by their names.
-    """
-
-    features: tuple[str, ...] | None = None
-    classes: tuple[tuple[str, ...], ...] | None = None
-    targets: tuple[str, ...] | None = None
+    features: tuple[str, ...] | None = None  # one for each feature
+    classes: tuple[tuple[str, ...], ...] | None = None  # one for each class of each output
+    targets: tuple[str, ...] | None = None  # one for each output
+    # Units of features and targets, by their names.
     units: Mapping[str, str] = field(default_factory=dict)
 
     def name_features(
@@ -70,23 +59,12 @@ class Names:
 
 @dataclass(frozen=True)
 class KnownNames:
-    """What a fitted model was fitted to, as far as names refer to it.
+    """What a fitted model was fitted to, as far as names refer to it."""
 
-    Attributes
-    ----------
-    features : list of str
-        Names of the features in training.
-    classes : sequence of arrays or None
-        Class labels of each output; None for numbers.
-    n_outputs : int
-    kind : str
-        "the tree" or "the forest", for error messages.
-    """
-
-    features: Sequence[str]
-    classes: Sequence[np.ndarray] | None
+    features: Sequence[str]  # names of the features in training
+    classes: Sequence[np.ndarray] | None  # class labels of each output; None for numbers
     n_outputs: int
-    kind: str
+    kind: str  # "the tree" or "the forest", for error messages
 
 
 def read_names(
@@ -103,9 +81,11 @@ def read_names(
         As given by the user; None leaves them as they are.
     """
     names = Names(
-        features=_feature_names(features, known, old.features),
-        classes=_class_names(classes, known, old.classes),
-        targets=_target_names(target, known, old.targets),
+        features=old.features
+        if features is None
+        else _feature_names(features, known, old.features or known.features),
+        classes=old.classes if classes is None else _class_names(classes, known, old.classes),
+        targets=old.targets if target is None else _target_names(target, known.n_outputs),
     )
     before = [*(old.features or known.features), *(old.targets or ())]
     shown = list(names.features or known.features)
@@ -126,20 +106,14 @@ def target_names(y: Any) -> tuple[str, ...] | None:
     return names if names and len(names) == len(given) else None
 
 
-def _feature_names(
-    given: Any, known: KnownNames, old: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    if given is None:
-        return old
+def _feature_names(given: Any, known: KnownNames, shown: Sequence[str]) -> tuple[str, ...]:
     what = f"{known.kind} was fitted on {len(known.features)} features"
-    return _one_for_each("features", given, known.features, old or known.features, what)
+    return _one_for_each("features", given, known.features, shown, what)
 
 
 def _class_names(
     given: Any, known: KnownNames, old: tuple[tuple[str, ...], ...] | None
-) -> tuple[tuple[str, ...], ...] | None:
-    if given is None:
-        return old
+) -> tuple[tuple[str, ...], ...]:
     if known.classes is None:
         raise ValueError(f"classes was given, but {known.kind} predicts numbers and has no classes")
     n_outputs = len(known.classes)
@@ -179,14 +153,10 @@ def _one_for_each(
     return _distinct(names, parameter)
 
 
-def _target_names(
-    given: Any, known: KnownNames, old: tuple[str, ...] | None
-) -> tuple[str, ...] | None:
-    if given is None:
-        return old
+def _target_names(given: Any, n_outputs: int) -> tuple[str, ...]:
     names = (given,) if isinstance(given, str) else _texts(given, "target")
-    if len(names) != known.n_outputs:
-        what = "a name" if known.n_outputs == 1 else f"a list of {known.n_outputs} names"
+    if len(names) != n_outputs:
+        what = "a name" if n_outputs == 1 else f"a list of {n_outputs} names"
         raise ValueError(f"target must be {what}, got {given!r}")
     return _distinct(tuple(map(str, names)), "target")
 

@@ -30,30 +30,20 @@ class PlaneAxis:
 
 @dataclass(frozen=True)
 class Plane:
-    """What to draw of a pair's plane, in the units of its axes.
-
-    Attributes
-    ----------
-    axes : tuple of two PlaneAxis
-    polygons : tuple of tuples of points
-        Corners of each of the node's regions, within the axes' ranges; none if it lies outside.
-    points : array of shape (n_points, 2)
-        Some of the node's rows.
-    targets : array of shape (n_points,)
-        Their classes' numbers or their targets.
-    n_missing : int
-        Rows that lack either feature.
-    """
+    """What to draw of a pair's plane, in the units of its axes."""
 
     axes: tuple[PlaneAxis, PlaneAxis]
+    # Corners of each of the node's regions, within the axes' ranges; none if it lies outside.
     polygons: tuple[tuple[tuple[float, float], ...], ...]
+    # Some of the node's rows. Shape (n_points, 2).
     points: np.ndarray
+    # Their classes' numbers or their targets. Shape (n_points,).
     targets: np.ndarray
-    n_missing: int
+    n_missing: int  # rows that lack either feature
 
 
 def plane_of(
-    features: list[FeatureInfo],
+    features: Sequence[FeatureInfo],
     known: Sequence[dict[Level, float]],
     regions: tuple[Region, ...],
     scatter: Scatter,
@@ -62,7 +52,7 @@ def plane_of(
 
     Parameters
     ----------
-    features : list of two FeatureInfo
+    features : sequence of two FeatureInfo
     known : sequence of two dicts
         Positions of the categories that have a place in the plane.
     regions : tuple of Region

@@ -19,42 +19,28 @@ AXES = ((1.0, 0.0), (0.0, 1.0))
 
 @dataclass(frozen=True)
 class Segment:
-    """A part of a shape function that goes to one branch.
-
-    Attributes
-    ----------
-    branch : int
-    low, high : float
-        On an ordered feature, the values above `low` up to and including `high`; infinite at the
-        ends.
-    categories : tuple or None
-        On a categorical feature, the categories that go to this branch.
-    """
+    """A part of a shape function that goes to one branch."""
 
     branch: int
+    # On an ordered feature, the values above `low` up to and including `high`; infinite at the
+    # ends.
     low: float = -np.inf
     high: float = np.inf
+    # On a categorical feature, the categories that go to this branch.
     categories: tuple[Level, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Bound:
-    """A bound of a region in a pair's plane.
+    """A bound of a region in a pair's plane."""
 
-    Attributes
-    ----------
-    weights : tuple of two floats
-        The bounded quantity is the sum of the first and the second feature's values, so weighted;
-        (1, 0) and (0, 1) are the features themselves.
-    low, high : float
-        It lies above `low` and is at most `high`; infinite where there is no such bound.
-    categories : tuple or None
-        If the quantity is a categorical feature, the categories inside the bounds.
-    """
-
+    # The bounded quantity is the sum of the first and the second feature's values, so weighted;
+    # (1, 0) and (0, 1) are the features themselves.
     weights: tuple[float, float]
+    # It lies above `low` and is at most `high`; infinite where there is no such bound.
     low: float = -np.inf
     high: float = np.inf
+    # If the quantity is a categorical feature, the categories inside the bounds.
     categories: tuple[Level, ...] | None = None
 
     @property
@@ -73,20 +59,11 @@ class Region:
 
 @dataclass(frozen=True)
 class Cut:
-    """A cut of a pair's plane, or of the part of it that cuts before it have left.
+    """A cut of a pair's plane, or of the part of it that cuts before it have left."""
 
-    Attributes
-    ----------
-    weights : tuple of two floats
-        As those of a bound.
-    threshold : float
-        Rows whose weighted sum is at most this go low, others high.
-    low, high : int
-        The cut that comes next there, or -1 minus the number of a region.
-    """
-
-    weights: tuple[float, float]
-    threshold: float
+    weights: tuple[float, float]  # as those of a bound
+    threshold: float  # rows whose weighted sum is at most this go low, others high
+    # The cut that comes next there, or -1 minus the number of a region.
     low: int
     high: int
 

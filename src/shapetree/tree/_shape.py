@@ -15,29 +15,17 @@ from shapetree.data._binning import FeatureBins
 
 @dataclass(frozen=True, slots=True)
 class ShapeFunction:
-    """A piecewise-constant map from one feature to branches 0 .. n_branches - 1.
-
-    Attributes
-    ----------
-    feature : int
-    n_branches : int
-    upper : array of shape (n_pieces,) or None
-        An ordered feature's piece p holds the values up to and including `upper[p]` that are above
-        the piece before; the last bound is infinite. None for a categorical feature, whose piece
-        p is its category p.
-    branch_of_piece : int array of shape (n_pieces,)
-    missing_branch : int
-        Branch of missing values and unknown categories.
-    saw_missing : bool
-        Whether rows decided on that branch; otherwise it is just the largest.
-    """
+    """A piecewise-constant map from one feature to branches 0 .. n_branches - 1."""
 
     feature: int
     n_branches: int
+    # An ordered feature's piece p holds the values up to and including `upper[p]` that are above
+    # the piece before; the last bound is infinite. None for a categorical feature, whose piece p is
+    # its category p. Shape (n_pieces,).
     upper: np.ndarray | None
-    branch_of_piece: np.ndarray
-    missing_branch: int
-    saw_missing: bool
+    branch_of_piece: np.ndarray  # shape (n_pieces,)
+    missing_branch: int  # branch of missing values and unknown categories
+    saw_missing: bool  # whether rows decided on that branch; otherwise it is just the largest
 
 
 # What a pair has an entry of for each of its cuts.
@@ -93,39 +81,26 @@ class PairShape:
     sends a point up if `cut_a * u + cut_b * v > cut_threshold`, where u and v are the first and the
     second feature's values, or the positions of their categories. Infinite values count as the
     greatest finite ones.
-
-    Attributes
-    ----------
-    first, second : int
-        The pair of features.
-    n_branches : int
-    cut_a, cut_b, cut_threshold : arrays of shape (n_cuts,)
-        `cut_a` is 0 or 1.
-    cut_low, cut_high : int arrays of shape (n_cuts,)
-        Where points go that are not, or are, above the cut: to a later cut c, or to piece p,
-        written as -1 - p.
-    branch_of_piece : int array of shape (n_cuts + 1,)
-    positions : tuple of two arrays
-        For a categorical feature, its categories' places in the node's own order, NaN for those
-        that count as missing; empty for an ordered feature.
-    missing_branch : int
-        Branch of rows that lack either feature.
-    saw_missing : bool
-        Whether rows decided on that branch; otherwise it is just the largest.
     """
 
+    # The pair of features.
     first: int
     second: int
     n_branches: int
+    # `cut_a` is 0 or 1. Shape (n_cuts,).
     cut_a: np.ndarray
     cut_b: np.ndarray
     cut_threshold: np.ndarray
+    # Where points go that are not, or are, above the cut: to a later cut c, or to piece p, written
+    # as -1 - p. Shape (n_cuts,).
     cut_low: np.ndarray
     cut_high: np.ndarray
-    branch_of_piece: np.ndarray
+    branch_of_piece: np.ndarray  # shape (n_cuts + 1,)
+    # For a categorical feature, its categories' places in the node's own order, NaN for those that
+    # count as missing; empty for an ordered feature.
     positions: tuple[np.ndarray, np.ndarray]
-    missing_branch: int
-    saw_missing: bool
+    missing_branch: int  # branch of rows that lack either feature
+    saw_missing: bool  # whether rows decided on that branch; otherwise it is just the largest
 
     def with_largest_branch(self, largest_branch: int) -> PairShape:
         """Send missing values to the largest branch, unless rows have decided where to."""

@@ -39,19 +39,12 @@ HUGE = 1e300
 
 @dataclass(frozen=True, eq=False)
 class PackedCounts:
-    """Rows by cell and class where most cells have none: a feature of many levels, many classes.
+    """Rows by cell and class where most cells have none: a feature of many levels, many classes."""
 
-    Attributes
-    ----------
-    runs : int32 array
-        For each class, one after the other, its rows in each cell; -n stands for n cells that have
-        none, all that stand side by side.
-    start : int array of shape (n_classes + 1,)
-        Where the runs of each class start, and where the last end.
-    n_cells : int
-    """
-
+    # For each class, one after the other, its rows in each cell; -n stands for n cells that have
+    # none, all that stand side by side (int32).
     runs: np.ndarray
+    # Where the runs of each class start, and where the last end. Shape (n_classes + 1,).
     start: np.ndarray
     n_cells: int
 
@@ -83,33 +76,23 @@ def packed(counts: np.ndarray) -> np.ndarray | PackedCounts:
 
 @dataclass(frozen=True, eq=False)
 class Density:
-    """Where a node's rows lie on its feature.
+    """Where a node's rows lie on its feature."""
 
-    Attributes
-    ----------
-    edges : array of shape (n_cells + 1,) or None
-        Bounds of the cells of an ordered feature's axis, ascending; every threshold of the node is
-        one. A cell holds the values above its lower and up to its upper edge, the first and the
-        last also what lies beyond. None for a categorical feature, whose cells are its categories.
-    kept : int array of shape (n_cells, n_classes), or PackedCounts
-        Rows in each cell by class; for regression there is one column.
-    totals : array of shape (n_cells,) or None
-        Sum of the targets in each cell, in a few digits; None for classes.
-    missing : int array of shape (n_classes,)
-        Rows that lack the feature.
-    missing_total : float or None
-        Sum of their targets.
-    ends : tuple of two floats, or None
-        Numbers that the rows' lie between: the bounds of the outermost bins that hold some, which
-        are the least and the greatest number where a bin has a single one. Infinite ones count as
-        the greatest finite ones; None for categories, and without rows.
-    """
-
+    # Bounds of the cells of an ordered feature's axis, ascending; every threshold of the node is
+    # one. A cell holds the values above its lower and up to its upper edge, the first and the last
+    # also what lies beyond. None for a categorical feature, whose cells are its categories. Shape
+    # (n_cells + 1,).
     edges: np.ndarray | None
+    # Rows in each cell by class; for regression there is one column. Shape (n_cells, n_classes).
     kept: np.ndarray | PackedCounts
+    # Sum of the targets in each cell, in a few digits; None for classes. Shape (n_cells,).
     totals: np.ndarray | None
+    # Rows that lack the feature. Shape (n_classes,).
     missing: np.ndarray
-    missing_total: float | None
+    missing_total: float | None  # sum of their targets
+    # Numbers that the rows' lie between: the bounds of the outermost bins that hold some, which are
+    # the least and the greatest number where a bin has a single one. Infinite ones count as the
+    # greatest finite ones; None for categories, and without rows.
     ends: tuple[float, float] | None = None
 
     @property
@@ -125,61 +108,38 @@ class Density:
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """Where a node's rows lie in the plane of its pair.
+    """Where a node's rows lie in the plane of its pair."""
 
-    Attributes
-    ----------
-    low, high : arrays of shape (2,)
-        Range of either feature that all but a few rows lie in; meaningless for categories.
-    points : array of shape (n_points, 2)
-        Values, or codes of categories, of some rows that have both.
-    targets : array of shape (n_points,)
-        Their classes' numbers, or their targets in a few digits.
-    n_missing : int
-        Rows that lack either feature.
-    """
-
+    # Range of either feature that all but a few rows lie in; meaningless for categories.
     low: np.ndarray
     high: np.ndarray
+    # Values, or codes of categories, of some rows that have both. Shape (n_points, 2).
     points: np.ndarray
+    # Their classes' numbers, or their targets in a few digits. Shape (n_points,).
     targets: np.ndarray
-    n_missing: int
+    n_missing: int  # rows that lack either feature
 
 
 @dataclass(frozen=True, eq=False)
 class NodeSketch:
-    """How the rows of a node are spread.
+    """How the rows of a node are spread."""
 
-    Attributes
-    ----------
-    counts : int array
-        Rows by class, or by cell of the target; steps of rows, if these have shares of classes.
-    mean, deviation : float or None
-        Mean and standard deviation of the target; None for classes.
-    density : Density or None
-        Of a node that splits on one feature.
-    scatter : Scatter or None
-        Of a node that splits on a pair.
-    skewness : float or None
-        Of the target, where rows are so few that it matters; None for classes.
-    middle : tuple of three floats, or None
-        Median of the target and its interval, if the tree predicts medians and the rows suffice.
-    weighed : array or None
-        What weights make of the rows, if they have some: the effective number of rows of each
-        class; or the effective number of all, and the mean and standard deviation of the target.
-        Both are shares of the effective number of all rows of the table.
-    squared_weights : float or None
-        What the squares of the same weights add up to, if there are some.
-    """
-
+    # Rows by class, or by cell of the target; steps of rows, if these have shares of classes.
     counts: np.ndarray
+    # Mean and standard deviation of the target; None for classes.
     mean: float | None = None
     deviation: float | None = None
-    density: Density | None = None
-    scatter: Scatter | None = None
+    density: Density | None = None  # of a node that splits on one feature
+    scatter: Scatter | None = None  # of a node that splits on a pair
+    # Of the target, where rows are so few that it matters; None for classes.
     skewness: float | None = None
+    # Median of the target and its interval, if the tree predicts medians and the rows suffice.
     middle: tuple[float, float, float] | None = None
+    # What weights make of the rows, if they have some: the effective number of rows of each class;
+    # or the effective number of all, and the mean and standard deviation of the target. Both are
+    # shares of the effective number of all rows of the table.
     weighed: np.ndarray | None = None
+    # What the squares of the same weights add up to, if there are some.
     squared_weights: float | None = None
 
     def in_rows(self, steps: int) -> NodeSketch:
@@ -269,24 +229,16 @@ def joined_moments(one: Moments, other: Moments) -> Moments:
 
 @dataclass(frozen=True, eq=False)
 class DataSummary:
-    """What is remembered of the training rows besides the tree.
+    """What is remembered of the training rows besides the tree."""
 
-    Attributes
-    ----------
-    scales : array of shape (n_features,)
-        Standard deviation of each ordered feature that the tree uses; 1 for all others.
-    target_edges : array or None
-        Bounds of the target's cells; None for classes.
-    ranges : array of shape (n_features, 2)
-        Least and greatest number of each ordered feature that the tree uses; NaN for all others,
-        and where files of former versions do not say.
-    steps : int
-        How many of what sketches count make a row: 1, or the steps of its shares of classes.
-    """
-
+    # Standard deviation of each ordered feature that the tree uses; 1 for all others. Shape
+    # (n_features,).
     scales: np.ndarray
-    target_edges: np.ndarray | None
+    target_edges: np.ndarray | None  # bounds of the target's cells; None for classes
+    # Least and greatest number of each ordered feature that the tree uses; NaN for all others, and
+    # where files of former versions do not say. Shape (n_features, 2).
     ranges: np.ndarray
+    # How many of what sketches count make a row: 1, or the steps of its shares of classes.
     steps: int = 1
 
     @classmethod
@@ -312,53 +264,34 @@ class DataSummary:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """Where the rows of nodes that split on one feature are counted.
+    """Where the rows of nodes that split on one feature are counted."""
 
-    Attributes
-    ----------
-    feature : int32 array of shape (n_nodes,)
-        Of each node that splits on a single feature; -1 for all others.
-    spans : dict of Spans
-        By feature, of those that are ordered.
-    thresholds : dict of arrays
-        By node, where its segments meet; only of nodes that split on an ordered feature.
-    bin_start, of_bin : arrays
-        The cell of each bin of a feature, from its start on: a span or a category.
-    start : int64 array of shape (n_nodes + 1,)
-        A node has the cells from its start on, the last of which is for missing values.
-    """
-
+    # Of each node that splits on a single feature; -1 for all others. Shape (n_nodes,).
     feature: np.ndarray
-    spans: dict[int, Spans]
-    thresholds: dict[int, np.ndarray]
+    spans: dict[int, Spans]  # by feature, of those that are ordered
+    # Where the segments of nodes end, as in `TreeArrays`.
+    piece_start: np.ndarray
+    piece_upper: np.ndarray
+    # The cell of each bin of a feature, from its start on: a span or a category.
     bin_start: np.ndarray
     of_bin: np.ndarray
+    # A node has the cells from its start on, the last of which is for missing values. Shape
+    # (n_nodes + 1,).
     start: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
 class TreeSketches(Sequence[NodeSketch]):
-    """Sketches of a tree's nodes, which become objects on demand.
+    """Sketches of a tree's nodes, which become objects on demand."""
 
-    Attributes
-    ----------
-    counts : int array of shape (n_nodes, n_classes) or (n_nodes, n_target_cells)
-    cells : Cells
-    in_cells : int array of shape (n_cells, n_classes)
-        Rows in the cells of all nodes.
-    scatters : dict of Scatter
-        By node, those that split on a pair.
-    totals : array of shape (n_cells,) or None
-        Sums of the targets in the cells of all nodes; None for classes.
-    mean, deviation, skewness, middle, weighed, squared_weights : sequences or None
-        By node, as in `NodeSketch`.
-    """
-
-    counts: np.ndarray
+    counts: np.ndarray  # shape (n_nodes, n_classes) or (n_nodes, n_target_cells)
     cells: Cells
+    # Rows in the cells of all nodes. Shape (n_cells, n_classes).
     in_cells: np.ndarray
-    scatters: dict[int, Scatter]
+    scatters: dict[int, Scatter]  # by node, those that split on a pair
+    # Sums of the targets in the cells of all nodes; None for classes. Shape (n_cells,).
     totals: np.ndarray | None = None
+    # By node, as in `NodeSketch`.
     mean: np.ndarray | None = None
     deviation: np.ndarray | None = None
     skewness: Sequence[float] | None = None
@@ -408,7 +341,8 @@ class TreeSketches(Sequence[NodeSketch]):
         cells = np.arange(len(counts))
         if spans is not None:
             n_rows = counts[:-1].sum(axis=1)
-            edges = axis_of(spans, n_rows, self.cells.thresholds[node])
+            pieces = slice(*self.cells.piece_start[node : node + 2].tolist())
+            edges = axis_of(spans, n_rows, self.cells.piece_upper[pieces][:-1])
             cells = np.append(cell_of_spans(spans, edges), len(edges) - 1)
             held = np.flatnonzero(n_rows)
             ends = (float(spans.low[held[0]]), float(spans.high[held[-1]])) if len(held) else None

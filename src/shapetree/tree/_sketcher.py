@@ -66,40 +66,23 @@ SQUARE_UNIT = 2.0**21
 
 @dataclass(frozen=True, eq=False)
 class SketchedPart:
-    """A part of the rows, and the tree that they are sent down.
-
-    Attributes
-    ----------
-    tree : TreeArrays
-    table : Table
-        With the values of features that the tree's pairs have.
-    binned : BinnedTable
-        The rows' bins, which may have been moved into another order.
-    y : array of shape (n_rows,)
-        Classes' numbers (int32), or targets (float64).
-    counts : int32 array of shape (n_rows,) or None
-        How many rows each counts as; None for one.
-    weights : array of shape (n_rows,) or None
-        What rows weigh, if that is not known from their number alone.
-    first_row : int
-        Number of the first row in the whole of the data.
-    n_threads : int
-    steps : int
-        How many of what is counted make a row: 1, or the steps of its shares of classes.
-    drawn : tuple of two arrays, or None
-        If rows have shares of classes, so that these are parts of them: the first part of each row,
-        and a class that is drawn by its shares.
-    """
+    """A part of the rows, and the tree that they are sent down."""
 
     tree: TreeArrays
-    table: Table
-    binned: BinnedTable
+    table: Table  # with the values of features that the tree's pairs have
+    binned: BinnedTable  # the rows' bins, which may have been moved into another order
+    # Classes' numbers (int32), or targets (float64). Shape (n_rows,).
     y: np.ndarray
+    # How many rows each counts as (int32); None for one. Shape (n_rows,).
     counts: np.ndarray | None = None
+    # What rows weigh, if that is not known from their number alone. Shape (n_rows,).
     weights: np.ndarray | None = None
-    first_row: int = 0
+    first_row: int = 0  # number of the first row in the whole of the data
     n_threads: int = 1
+    # How many of what is counted make a row: 1, or the steps of its shares of classes.
     steps: int = 1
+    # If rows have shares of classes, so that these are parts of them: the first part of each row,
+    # and a class that is drawn by its shares.
     drawn: tuple[np.ndarray, np.ndarray] | None = None
 
     @cached_property
@@ -150,25 +133,13 @@ class SketchedPart:
 
 @dataclass(frozen=True, eq=False)
 class SketchedRows:
-    """Rows under a finished tree, local or remote.
+    """Rows under a finished tree, local or remote."""
 
-    Attributes
-    ----------
-    parts : Parts
-        A `SketchedPart` of each.
-    binned : BinnedTable
-        The rows' bins; their columns may be on other machines.
-    n_rows : int
-    has_weights : bool
-    steps : int
-        How many of what is counted make a row; see `SketchedPart`.
-    """
-
-    parts: Parts
-    binned: BinnedTable
+    parts: Parts  # a `SketchedPart` of each
+    binned: BinnedTable  # the rows' bins; their columns may be on other machines
     n_rows: int
     has_weights: bool
-    steps: int = 1
+    steps: int = 1  # how many of what is counted make a row; see `SketchedPart`
 
     @classmethod
     def of(cls, part: SketchedPart) -> SketchedRows:
@@ -277,23 +248,14 @@ def squared_weights(heaviest: np.ndarray, part: SketchedPart) -> np.ndarray:
 
 
 class Points(NamedTuple):
-    """Some rows of a node that splits on a pair, in the order of their numbers.
+    """Some rows of a node that splits on a pair, in the order of their numbers."""
 
-    Attributes
-    ----------
-    rows : int64 array of shape (n_points,)
-        Numbers of the rows.
-    values : array of shape (n_points, 2)
-        Their numbers, or codes of categories.
-    targets : array of shape (n_points,)
-    n_missing : int
-        Rows of the node that lack either feature.
-    """
-
+    # Numbers of the rows. Shape (n_points,).
     rows: np.ndarray
+    # Their numbers, or codes of categories. Shape (n_points, 2).
     values: np.ndarray
-    targets: np.ndarray
-    n_missing: int
+    targets: np.ndarray  # shape (n_points,)
+    n_missing: int  # rows of the node that lack either feature
 
     def first(self, size: int) -> Points:
         """The `size` rows whose hashes are smallest."""
@@ -505,28 +467,27 @@ def _cells_of(
     used = np.unique(feature[feature >= 0]).tolist()
     n_splits = max(1, int(np.count_nonzero(feature >= 0)))
     at_most = min(max(MAX_COUNTS // (n_splits * n_classes), MIN_SPANS), MAX_SPANS)
-    spans, thresholds = dict[int, Spans](), dict[int, np.ndarray]()
-    of_bin = [np.empty(0, dtype=np.int32)]
+    spans, of_bin = dict[int, Spans](), [np.empty(0, dtype=np.int32)]
     n_bins, n_cells = np.zeros((2, len(features) + 1), dtype=np.int64)
     for number in used:
         bins, info = binned.features[number], features[number]
         if info.is_categorical:
             cells = np.arange(bins.n_bins + 1, dtype=np.int32)
         else:
-            nodes = np.flatnonzero(feature == number).tolist()
-            own = {node: tree.piece_upper[tree.pieces(node)][:-1] for node in nodes}
             low, high = finite(ranges[number]).tolist()
             its, cells = spans_of_bins(bins, (low, high), info.is_whole)
             if bins.n_bins > at_most:
-                its, cells = joined_spans(its, np.concatenate(list(own.values())), at_most)
+                nodes = np.flatnonzero(feature == number).tolist()
+                thresholds = [tree.piece_upper[tree.pieces(node)][:-1] for node in nodes]
+                its, cells = joined_spans(its, np.concatenate(thresholds), at_most)
             spans[number] = its
-            thresholds |= own
         n_bins[number], n_cells[number] = len(cells), int(cells[-1]) + 1
         of_bin.append(cells)
     return Cells(
         feature,
         spans,
-        thresholds,
+        tree.piece_start,
+        tree.piece_upper,
         bin_start=starts(n_bins[:-1]),
         of_bin=np.concatenate(of_bin),
         start=starts(n_cells[feature]),  # that of no feature, -1, is 0

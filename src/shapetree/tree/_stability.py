@@ -16,41 +16,27 @@ if TYPE_CHECKING:
 
 
 class NodeStability(NamedTuple):
-    """Results of the resamples for a node.
+    """Results of the resamples for a node."""
 
-    Attributes
-    ----------
-    values : tuple of float
-        Of classes, the share of its rows' predictions that are the same as the tree's; of numbers,
-        for each output, how far they are from the tree's, as a root mean square. Only trees that
-        have not drawn a row are asked of it; NaN if all have drawn all rows.
-    same_feature : int or None
-        Resamples that split more than half of its rows on the same feature, or pair, in one node;
-        None for a leaf.
-    similar_split : int or None
-        Those of them in which such a node sends at least 90 % of its rows the same way.
-    """
-
+    # Of classes, the share of its rows' predictions that are the same as the tree's; of numbers,
+    # for each output, how far they are from the tree's, as a root mean square. Only trees that have
+    # not drawn a row are asked of it; NaN if all have drawn all rows.
     values: tuple[float, ...]
+    # Resamples that split more than half of its rows on the same feature, or pair, in one node;
+    # None for a leaf.
     same_feature: int | None = None
+    # Those of them in which such a node sends at least 90 % of its rows the same way.
     similar_split: int | None = None
 
 
 class RowStability(NamedTuple):
-    """Results of the resamples for each row.
+    """Results of the resamples for each row."""
 
-    Attributes
-    ----------
-    index : array-like of shape (n_rows,)
-        What rows are called.
-    n_resamples : int array of shape (n_rows,)
-        Resamples that have not drawn it; 0 for rows of weight zero.
-    values : array of shape (n_rows, n_outputs), or (n_rows, 1) for classes
-        As `NodeStability` has it.
-    """
-
+    # What rows are called. Shape (n_rows,).
     index: Any
+    # Resamples that have not drawn it; 0 for rows of weight zero. Shape (n_rows,).
     n_resamples: np.ndarray
+    # As `NodeStability` has it. Shape (n_rows, n_outputs), or (n_rows, 1) for classes.
     values: np.ndarray
 
 

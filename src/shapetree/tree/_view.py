@@ -40,88 +40,50 @@ TINIEST = sys.float_info.min
 
 @dataclass(frozen=True)
 class NodeView:
-    """One node.
+    """One node."""
 
-    Attributes
-    ----------
-    number : int
-        Its index in `tree_`.
-    parent : int or None
-        Number of the node above.
-    depth : int
-    n_rows : int
-        Rows that reach it, of the training data or of the data the view was made for.
-    weight : float
-        Sum of the weights of the training rows that reach it.
-    impurity : float
-    value : array of shape (n_outputs, n_values)
-        Shares of the classes, or a mean or median.
-    prediction : tuple
-        Predicted class or number of each output.
-    features : tuple of FeatureInfo
-        The features it splits on: none for a leaf, one, or a pair.
-    arriving : tuple of tuples
-        For each of them, the categories that can come here, given the branches above. What follows
-        names no others.
-    segments : tuple of Segment
-        Its shape function of one feature; along the axis of an ordered feature, one for each branch
-        of a categorical one.
-    regions : tuple of Region
-        Its shape function of a pair: parts of the plane that do not overlap.
-    joined_regions : tuple of Region
-        The same in fewer and larger regions, as words say it; those of one branch may overlap.
-    cuts : tuple of Cut
-        What makes the regions; no cut comes after one that leads to it.
-    missing_branch : int or None
-        Branch of missing values and unknown categories.
-    missing_categories : tuple of tuples
-        For each feature of a pair, the categories that count as missing here.
-    saw_missing : bool
-        Whether training rows here lacked a feature; otherwise missing values just go to the
-        largest branch.
-    children : tuple of int
-        Numbers of the nodes its branches lead to.
-    counts : array or None
-        Rows by class, or by the tree's cells of the target; None if there are several targets. They
-        are whole unless rows have shares of classes.
-    row_shares : array of shape (n_outputs, n_values) or None
-        Share of its rows that each class of each output has; `value` has what the tree predicts
-        instead, which weights and shrinkage make differ. None for numbers, or if it is not known.
-    mean, deviation : float or None
-        Mean and standard deviation of the rows' target; None for classes.
-    density : Density or None
-        Where the rows lie on its feature.
-    plane : Plane or None
-        Where they lie in the plane of its pair.
-    sures : tuple of Sure or None
-        For each output, the rows' share of the predicted class, or their mean or median, and its
-        interval; None where that is not known.
-    """
-
-    number: int
-    parent: int | None
+    number: int  # its index in `tree_`
+    parent: int | None  # number of the node above
     depth: int
-    n_rows: int
-    weight: float
+    n_rows: int  # rows that reach it, of the training data or of the data the view was made for
+    weight: float  # sum of the weights of the training rows that reach it
     impurity: float
+    # Shares of the classes, or a mean or median. Shape (n_outputs, n_values).
     value: np.ndarray
-    prediction: tuple[Any, ...]
-    features: tuple[FeatureInfo, ...]
+    prediction: tuple[Any, ...]  # predicted class or number of each output
+    features: tuple[FeatureInfo, ...]  # the features it splits on: none for a leaf, one, or a pair
+    # For each of them, the categories that can come here, given the branches above. What follows
+    # names no others.
     arriving: tuple[tuple[Level, ...], ...]
+    # Its shape function of one feature; along the axis of an ordered feature, one for each branch
+    # of a categorical one.
     segments: tuple[Segment, ...]
+    # Its shape function of a pair: parts of the plane that do not overlap.
     regions: tuple[Region, ...]
+    # The same in fewer and larger regions, as words say it; those of one branch may overlap.
     joined_regions: tuple[Region, ...]
-    cuts: tuple[Cut, ...]
-    missing_branch: int | None
+    cuts: tuple[Cut, ...]  # what makes the regions; no cut comes after one that leads to it
+    missing_branch: int | None  # branch of missing values and unknown categories
+    # For each feature of a pair, the categories that count as missing here.
     missing_categories: tuple[tuple[Level, ...], ...]
+    # Whether training rows here lacked a feature; otherwise missing values just go to the largest
+    # branch.
     saw_missing: bool
-    children: tuple[int, ...]
+    children: tuple[int, ...]  # numbers of the nodes its branches lead to
+    # Rows by class, or by the tree's cells of the target; None if there are several targets. They
+    # are whole unless rows have shares of classes.
     counts: np.ndarray | None = None
+    # Share of its rows that each class of each output has; `value` has what the tree predicts
+    # instead, which weights and shrinkage make differ. None for numbers, or if it is not known.
+    # Shape (n_outputs, n_values).
     row_shares: np.ndarray | None = None
+    # Mean and standard deviation of the rows' target; None for classes.
     mean: float | None = None
     deviation: float | None = None
-    density: Density | None = None
-    plane: Plane | None = None
+    density: Density | None = None  # where the rows lie on its feature
+    plane: Plane | None = None  # where they lie in the plane of its pair
+    # For each output, the rows' share of the predicted class, or their mean or median, and its
+    # interval; None where that is not known.
     sures: tuple[Sure | None, ...] = ()
 
     @property
@@ -159,48 +121,26 @@ class NodeView:
 
 @dataclass(frozen=True)
 class TreeView:
-    """A fitted tree; node 0 is the root.
-
-    Attributes
-    ----------
-    nodes : tuple of NodeView
-    features : tuple of FeatureInfo
-    scales : array of shape (n_features,)
-        Standard deviation of each ordered feature in training; 1 for features that are not used.
-    classes : tuple of tuples or None
-        Class labels of each output; None for regression.
-    target_edges : array or None
-        Bounds of the cells that `NodeView.counts` counts a numeric target in.
-    is_training : bool
-        Whether the rows are those the tree was fitted on.
-    target_names : tuple of str or None
-        Name of each output; None if they have none.
-    ranges : array of shape (n_features, 2)
-        Least and greatest number of each feature in training; NaN where that is not known.
-    held_out : HeldOut or None
-        Scores on rows that were not fitted on, where they are known.
-    is_weighted : bool
-        Whether training rows counted by different weights.
-    is_smoothed : bool
-        Whether predictions are not those of the leaves' own rows.
-    why_single_leaf : str or None
-        Why the tree has no split, if it has none.
-    stability : Stability or None
-        What trees of resamples have in common with it, where that is known.
-    """
+    """A fitted tree; node 0 is the root."""
 
     nodes: tuple[NodeView, ...]
     features: tuple[FeatureInfo, ...]
+    # Standard deviation of each ordered feature in training; 1 for features that are not used.
+    # Shape (n_features,).
     scales: np.ndarray
-    classes: tuple[tuple[Any, ...], ...] | None
+    classes: tuple[tuple[Any, ...], ...] | None  # class labels of each output; None for regression
+    # Bounds of the cells that `NodeView.counts` counts a numeric target in.
     target_edges: np.ndarray | None
-    is_training: bool
-    target_names: tuple[str, ...] | None
+    is_training: bool  # whether the rows are those the tree was fitted on
+    target_names: tuple[str, ...] | None  # name of each output; None if they have none
+    # Least and greatest number of each feature in training; NaN where that is not known. Shape
+    # (n_features, 2).
     ranges: np.ndarray
-    held_out: HeldOut | None
-    is_weighted: bool = False
-    is_smoothed: bool = False
-    why_single_leaf: str | None = None
+    held_out: HeldOut | None  # scores on rows that were not fitted on, where they are known
+    is_weighted: bool = False  # whether training rows counted by different weights
+    is_smoothed: bool = False  # whether predictions are not those of the leaves' own rows
+    why_single_leaf: str | None = None  # why the tree has no split, if it has none
+    # What trees of resamples have in common with it, where that is known.
     stability: Stability | None = None
 
     def require_counts(self, what: str) -> None:
@@ -307,12 +247,7 @@ def view_of(
 
 @dataclass(frozen=True, eq=False)
 class ModelView:
-    """A fitted tree, or the trees of a forest, whose values are averaged; units are no names here.
-
-    Attributes
-    ----------
-    fitted : FittedTree or FittedForest
-    """
+    """A fitted tree, or trees of a forest, whose values are averaged; units are no names here."""
 
     fitted: FittedTree | FittedForest
 
@@ -370,34 +305,21 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
     sketches, steps = fitted.sketches, fitted.summary.steps
     if X is not None:
         sketches, steps = fitted.sketch_rows(X, y)
-    shapes = [tree.shape(node) for node in range(tree.node_count)]
-    arriving = arriving_categories(tree, shapes, features)
-    nodes = tuple(
-        _view_node(
-            tree,
-            node,
-            shape,
-            features,
-            classes,
-            None if sketches is None else sketches[node].in_rows(steps),
-            arriving[node],
-            fitted.predicts_medians,
-        )
-        for node, shape in enumerate(shapes)
-    )
     is_weighted = _is_weighted(tree)
-    if sketches is None and classes is not None and not is_weighted and not fitted.is_smoothed:
-        # Several targets are not counted, but nothing makes predictions differ from the rows.
-        nodes = tuple(
-            replace(
-                node,
-                row_shares=node.value,
-                sures=tuple(sure_of_share(float(x.max()), node.n_rows) for x in node.value),
-            )
-            for node in nodes
-        )
+    shapes = [tree.shape(node) for node in range(tree.node_count)]
+    nodes = []
+    for node, arriving in enumerate(arriving_categories(tree, shapes, features)):
+        view, known = _view_of_node(tree, node, shapes[node], features, classes, arriving)
+        if sketches is not None:
+            sketch = sketches[node].in_rows(steps)
+            view = _with_rows(view, sketch, known, classes is not None, fitted.predicts_medians)
+        elif classes is not None and not is_weighted and not fitted.is_smoothed:
+            # Several targets are not counted, but nothing makes predictions differ from the rows.
+            sures = tuple(sure_of_share(float(x.max()), view.n_rows) for x in view.value)
+            view = replace(view, row_shares=view.value, sures=sures)
+        nodes.append(view)
     return TreeView(
-        nodes=nodes,
+        nodes=tuple(nodes),
         features=features,
         scales=fitted.summary.scales,
         classes=classes,
@@ -419,16 +341,15 @@ def _is_weighted(tree: TreeArrays) -> bool:
     return not np.allclose(share, tree.n_node_samples / tree.n_node_samples[0], rtol=1e-9, atol=0)
 
 
-def _view_node(
+def _view_of_node(
     tree: TreeArrays,
     node: int,
     shape: ShapeFunction | PairShape | None,
     features: tuple[FeatureInfo, ...],
     classes: tuple[tuple[Any, ...], ...] | None,
-    sketch: NodeSketch | None,
     arriving: list[np.ndarray],
-    predicts_medians: bool,
-) -> NodeView:
+) -> tuple[NodeView, list[dict[Level, float]]]:
+    """A node without its rows, and the positions of the categories of its pair."""
     value = tree.value[node]
     if classes is None:
         prediction = tuple(value[:, 0].tolist())
@@ -464,21 +385,27 @@ def _view_node(
         saw_missing=shape is not None and shape.saw_missing,
         children=tuple(tree.children(node)),
     )
-    if sketch is None:
-        return view
-    best = None if classes is None else int(value[0].argmax())
+    return view, [] if plane is None else plane.known
+
+
+def _with_rows(
+    view: NodeView,
+    sketch: NodeSketch,
+    known: list[dict[Level, float]],
+    has_classes: bool,
+    predicts_medians: bool,
+) -> NodeView:
+    """A node with what a sketch tells of its rows."""
+    best = int(view.value[0].argmax()) if has_classes else None
+    n_rows, scatter = sketch.counts.sum(), sketch.scatter
     return replace(
         view,
-        n_rows=int(sketch.counts.sum()),
+        n_rows=int(n_rows),
         counts=sketch.counts,
-        row_shares=None if classes is None else sketch.counts[None] / max(sketch.counts.sum(), 1),
+        row_shares=sketch.counts[None] / max(n_rows, 1) if has_classes else None,
         mean=sketch.mean,
         deviation=sketch.deviation,
         density=sketch.density,
         sures=(sure_of_node(sketch, best, predicts_medians),),
-        plane=(
-            None
-            if plane is None or sketch.scatter is None
-            else plane_of(used, plane.known, view.regions, sketch.scatter)
-        ),
+        plane=None if scatter is None else plane_of(view.features, known, view.regions, scatter),
     )

@@ -46,6 +46,7 @@ LAYERS = {
             "_sketch",
             "_intervals",
             "_arrays",
+            "_packed_trees",
             "_predictor",
             "_sketcher",
             "_rebinning",

@@ -36,6 +36,7 @@ from shapetree import (
     export_sql,
 )
 from shapetree.export import _sql
+from shapetree.tree._packed_trees import PackedTrees
 
 SMALL = {"n_estimators": 6, "max_leaf_nodes": 12}
 SPECS = {
@@ -175,7 +176,7 @@ def random_forests(draw):
         for j, feature in enumerate(features)
     ]
     trees = tuple(this.model.tree_ for this in cases)
-    forest._fitted = replace(forest._fitted, trees=trees, features=tuple(known))
+    forest._fitted = replace(forest._fitted, trees=PackedTrees(trees), features=tuple(known))
     return Case(forest, RANDOM_KINDS, cases[0].columns)
 
 
@@ -246,7 +247,7 @@ def test_equal_means_go_to_the_first_class(database, tmp_path):  # noqa: F811
         name: getattr(one, name) for name in ("parent", "depth", "first_child", "n_branches")
     }) if one.node_count == other.node_count else None  # fmt: skip
     assert flipped is not None
-    forest._fitted = replace(forest._fitted, trees=(one, flipped))
+    forest._fitted = replace(forest._fitted, trees=PackedTrees((one, flipped)))
     assert forest.predict([[0.0], [1.0]]).tolist() == ["a", "a"]
     database.fill({"x0": "float64"}, {"x0": [0.0, 1.0]})
     assert database.select(exported(forest, database)) == ["a", "a"]

@@ -34,6 +34,7 @@ from shapetree import (
 )
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file import NotAModel
+from shapetree.tree._packed_trees import PackedTrees
 from shapetree.tree._sketch import TreeSketches
 
 SCHEMA = model_schema()
@@ -60,7 +61,9 @@ def copy_of(name):
 
 def assert_same(one, other):
     """Two values are the same to the last bit and type."""
-    one, other = (tuple(it) if isinstance(it, TreeSketches) else it for it in (one, other))
+    one, other = (
+        tuple(it) if isinstance(it, TreeSketches | PackedTrees) else it for it in (one, other)
+    )
     assert type(one) is type(other)
     if isinstance(one, np.ndarray):
         np.testing.assert_array_equal(one, other, strict=True)

@@ -435,7 +435,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         """What trees predict on the mean, (n_rows, n_outputs, n_values)."""
         fitted, n_threads = self.__fitted_forest__(), effective_threads(self.n_threads)
         each = [fitted.means(table, n_threads) for table in self._tables(X)]
-        return np.concatenate([np.empty((0, *fitted.trees[0].value.shape[1:])), *each])
+        return np.concatenate([np.empty((0, *fitted.trees.packed[0].value.shape[1:])), *each])
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict each row by the mean of the trees' predictions; for `X` see `apply`."""

@@ -25,9 +25,9 @@ from shapetree.grow._feature_order import feature_order
 from shapetree.grow._grower import Trees
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
-from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._naming import Names
+from shapetree.tree._packed_trees import PackedTree, PackedTrees
 from shapetree.tree._sketch import edges_of_targets
 
 
@@ -116,14 +116,14 @@ def fit_forest(
     """
     draws = draw_rows(X, y, sample_weight, parameters, options, has_classes, seed)
     rows = draws.binned.rows
-    kept = before.trees if before is not None else ()
+    kept = before.trees.packed if before is not None else ()
     if before is not None:
         _check_alike(before, rows)
     numbers = range(len(kept), options.n_trees)
     with TestProgress(parameters.verbose, rows.table.n_rows, "forest", "trees") as progress:
         progress.expect(len(numbers))
         criterion, trees = _grow(draws, parameters, options, numbers, progress)
-    every = (*kept, *trees)
+    every = PackedTrees((*kept, *trees))
     features = rows.table.features
     used = sorted(set().union(*(tree.used_features for tree in every)))
     summary = summary_of_values(rows, used, parameters.n_threads)
@@ -183,7 +183,7 @@ def _grow(
     options: ForestOptions,
     numbers: Sequence[int],
     progress: TestProgress,
-) -> tuple[str, list[TreeArrays]]:
+) -> tuple[str, list[PackedTree]]:
     """Grow trees of some numbers, as many together as memory allows."""
     rows = draws.rows
     binned = replace(draws.binned, rows=rows)
@@ -200,7 +200,7 @@ def _grow(
         one, n_at_once = replace(parameters, n_threads=1), parameters.n_threads
         every = hold(binned, one, goal)
 
-    def grow_together(some: Sequence[int]) -> list[TreeArrays]:
+    def grow_together(some: Sequence[int]) -> list[PackedTree]:
         each = [draws.of_tree(number) for number in some]
         held = every.at_roots([its.rows for its in each])
         draw = None
@@ -217,7 +217,7 @@ def _grow(
             tree = shrink(grown.arrays(features, goal.impurity_scale, root), options.shrinkage)
             if rows.weight_size != 1.0:
                 tree = tree.with_nodes(weights=tree.weighted_n_node_samples * rows.weight_size)
-            trees.append(tree)
+            trees.append(PackedTree(tree))
             progress.tested()
         return trees
 

@@ -32,13 +32,13 @@ def predict_left_out(
         NaN for rows that all trees have seen.
     """
     n_rows = len(draws.binned.rows.targets)
-    predicted = np.zeros((n_rows, *forest.trees[0].value.shape[1:]))
+    predicted = np.zeros((n_rows, *forest.trees.packed[0].value.shape[1:]))
     n_trees = np.zeros(n_rows)
     left_out = [np.packbits(draws.left_out(number)) for number in range(len(forest.trees))]
     table = draws.binned.rows.table if table is None else table
     for first, leaves in draws.binned.backend.leaves_in_forest(table, forest, n_threads):
         rows = slice(first, first + len(leaves))
-        for number, tree in enumerate(forest.trees):
+        for number, tree in enumerate(forest.trees.packed):
             are_out = _bits(left_out[number], rows)
             predicted[rows][are_out] += tree.value[leaves[are_out, number]]
             n_trees[rows] += are_out

@@ -15,7 +15,7 @@ from shapetree.grow._row_holder import Histograms, Rows
 CALLS_THAT_WAIT = 2
 # Bins of nodes whose shape functions are found together, and fewest nodes that are: enough for
 # threads to share.
-MAX_BINS_TOGETHER = 2**24
+MAX_BINS_TOGETHER = 2**22
 MIN_NODES_TOGETHER = 4
 # Visits of a row by a feature that take as long as subtracting one sum.
 VISITS_PER_DIFFERENCE = 0.5
@@ -93,32 +93,38 @@ class LevelHistograms:
         keep : bool
             Whether children will want them, to subtract from.
         """
-        numbers, are_kept = level.numbers, self._are_kept(level)
-        if self._rows.is_remote and not are_kept.all():
+        numbers, are_large = level.numbers, self._are_large(level)
+        are_whole = are_large.copy()
+        if self.kept:
+            are_whole |= [self._parent(number) in self.kept for number in numbers.tolist()]
+        if self._rows.is_remote and not are_whole.all():
             yield from self._by_features(level)
             return
-        if not are_kept.all():
-            nodes = np.flatnonzero(~are_kept)
+        if not are_whole.all():
+            nodes = np.flatnonzero(~are_whole)
             yield nodes, self._rows.histograms(numbers[nodes], 0, self._n_features, sparse=True)
-        kept = np.flatnonzero(are_kept)
+        whole = np.flatnonzero(are_whole)
         bytes_of_node = 8 * self._n_sums
-        keep &= bytes_of_node * len(kept) <= CALLS_THAT_WAIT * self._max_bytes
+        keep &= bytes_of_node * int(are_large.sum()) <= CALLS_THAT_WAIT * self._max_bytes
         size = max(1, self._max_bytes // max(bytes_of_node, 1))
-        for first in range(0, len(kept), size):
-            some = kept[first : first + size]
+        for first in range(0, len(whole), size):
+            some = whole[first : first + size]
             differing, summed = self._differing(numbers[some])
             found = self._rows.histograms(summed, 0, self._n_features, sparse=False)
             for own, histograms in self._with_differences(numbers[some], differing, summed, found):
-                if (keep or self._whole) and histograms.sums is not None:
-                    self.kept.update(zip(numbers[some[own]].tolist(), histograms.sums, strict=True))
+                assert histograms.sums is not None
+                if keep or self._whole:
+                    for node, sums in zip(some[own].tolist(), histograms.sums, strict=True):
+                        if are_large[node]:
+                            self.kept[numbers.item(node)] = sums
                 yield some[own], histograms
         for number in numbers.tolist() if self.kept else ():
             self.kept.pop(self._parent(number), None)
 
-    def _are_kept(self, level: Level) -> np.ndarray:
-        """Which nodes' histograms are summed as a whole, for children to subtract from.
+    def _are_large(self, level: Level) -> np.ndarray:
+        """Which nodes' histograms are worth being kept as a whole, for children to subtract from.
 
-        So are the histograms of these children, whatever their size.
+        The histograms of these children are summed as a whole, too, whatever their size.
         """
         n_rows = level.statistics.n_rows
         if self._exact or 8 * self._n_sums > self._max_bytes:
@@ -129,10 +135,7 @@ class LevelHistograms:
             n_bins = len(level) * self._offsets[-1]
             are_small = BINS_PER_CELL * int(n_rows.sum()) * self._n_features < n_bins
             return np.full(len(level), not are_small)
-        are_kept = n_rows * self._n_features >= ROWS_PER_SUM * self._n_sums
-        if self.kept:
-            are_kept |= [self._parent(number) in self.kept for number in level.numbers.tolist()]
-        return np.asarray(are_kept)
+        return np.asarray(n_rows * self._n_features >= ROWS_PER_SUM * self._n_sums)
 
     def _parent(self, number: int) -> int:
         """The parent of a node; -1 for the root, and for children that are only tried."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -109,14 +110,14 @@ class GrownTree:
 
     Attributes
     ----------
-    parent, n_rows : list of int
+    parent, n_rows : arrays of int
         Of each node; a root's parent is -1.
-    first_child : list of int
+    first_child : array of int
         -1 for leaves.
-    n_branches : list of int
+    n_branches : array of int
         0 for leaves.
     splits : list of Split or None
-        None for leaves, and if splits are laid out.
+        None for leaves; empty if splits are laid out.
     pairs : dict of int to PairList
         The pairs that were considered for nodes, by their numbers.
     sizes : int array of shape (n_trees,)
@@ -127,11 +128,12 @@ class GrownTree:
         n_trees = len(roots)
         self._bins = bins
         self._laid_out: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
-        self.n_branches = [0] * n_trees
-        self.parent = [-1] * n_trees
-        self.n_rows = roots.n_rows.tolist()
-        self.first_child = [-1] * n_trees
-        self.splits: list[Split | None] = [None] * n_trees
+        # Arrays of Python's own, which grow, and of which single numbers are read quickly.
+        self.n_branches = array("i", [0]) * n_trees
+        self.parent = array("i", [-1]) * n_trees
+        self.n_rows = array("q", roots.n_rows.tolist())
+        self.first_child = array("i", [-1]) * n_trees
+        self.splits: list[Split | None] = [None] * n_trees if bins is None else []
         self.pairs: dict[int, PairList] = {}
         self.sizes = np.ones(n_trees, dtype=np.int64)
         self._parts = [roots]
@@ -168,21 +170,32 @@ class GrownTree:
         n_branches = [split.n_branches for split in splits]
         for node, n in zip(nodes, n_branches, strict=True):
             self.first_child[node], self.n_branches[node] = first, n
-            self.parent += [node] * n
+            self.parent.extend([node] * n)
             first += n
+        n = len(children)
         if self._bins is None:
+            self.splits += [None] * n
             for node, split in zip(nodes, splits, strict=True):
                 self.splits[node] = split
         elif nodes:
             largest = _largest_branches(np.array(n_branches), children.statistics.weight)
             self._laid_out.append((np.array(nodes), pieces_of_splits(splits, largest, self._bins)))
-        n = len(children)
-        self.n_branches += [0] * n
-        self.first_child += [-1] * n
-        self.splits += [None] * n
-        self.n_rows += children.statistics.n_rows.tolist()
+        self.n_branches.extend([0] * n)
+        self.first_child.extend([-1] * n)
+        self.n_rows.extend(children.statistics.n_rows.tolist())
         self.sizes += np.bincount(children.tree, minlength=len(self.sizes))
         self._parts.append(children.statistics)
+
+    def _breadth_first(self, root: int) -> np.ndarray:
+        """Numbers of a root and the nodes below it, level by level."""
+        first_child, n_branches = np.array(self.first_child), np.array(self.n_branches)
+        levels = [np.array([root])]
+        while len(levels[-1]) > 0:
+            parents = levels[-1][n_branches[levels[-1]] > 0]
+            sizes = n_branches[parents]
+            first = first_child[parents] - (np.cumsum(sizes) - sizes)
+            levels.append(np.repeat(first, sizes) + np.arange(sizes.sum()))
+        return np.concatenate(levels)
 
     @cached_property
     def _whole(self) -> tuple[np.ndarray, dict[str, np.ndarray]]:
@@ -209,8 +222,8 @@ class GrownTree:
             "missing_branch": np.full(len(order), -1),
             "saw_missing": np.zeros(len(order), dtype=bool),
         }
-        for name, array in flat.items():
-            array[is_split] = known[name][place]
+        for name, of_nodes in flat.items():
+            of_nodes[is_split] = known[name][place]
         n_pieces = np.zeros(len(order), dtype=np.int64)
         n_pieces[is_split] = known["n_pieces"][place]
         start = np.append(0, np.cumsum(n_pieces))
@@ -233,21 +246,19 @@ class GrownTree:
         root : int
             Which tree.
         """
-        order = [root]  # breadth first
-        for node in order:
-            order += self.children(node)
+        order = self._breadth_first(root)
         statistics = self.statistics
-        if len(order) < self.n_nodes or order != list(range(len(order))):
-            statistics = statistics.take(np.array(order))
-        n_branches = np.array([self.n_branches[node] for node in order])
+        if len(order) < self.n_nodes or (np.diff(order) != 1).any():
+            statistics = statistics.take(order)
+        n_branches = np.array(self.n_branches)[order]
         if self._bins is not None:
-            flat = self._shapes_of(np.array(order))
+            flat = self._shapes_of(order)
         else:
             largest = _largest_branches(n_branches, statistics.weight[1:]).tolist()
             flat = flatten_shapes(
                 [
                     None if split is None else shape_of_split(split, bins, largest[place])
-                    for place, split in enumerate(self.splits[node] for node in order)
+                    for place, split in enumerate(self.splits[node] for node in order.tolist())
                 ]
             )
         return TreeArrays.unchecked(

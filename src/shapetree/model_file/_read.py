@@ -35,6 +35,7 @@ from shapetree.tree._fitted import FittedTree
 from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._intervals import UnseenLeaf
 from shapetree.tree._naming import Names
+from shapetree.tree._packed_trees import PackedTrees
 from shapetree.tree._sketch import DataSummary
 from shapetree.tree._stability import NodeStability, Stability
 
@@ -82,7 +83,7 @@ def read_model(text: str) -> Model:
             seed=content["seed"],
             contents=content["contents"],
             oob_score=content.get("oob_score"),
-            trees=_read_trees(root.member("trees"), frame, len(text)),
+            trees=PackedTrees(_read_trees(root.member("trees"), frame, len(text))),
             **shared,
         )
     else:

@@ -8,6 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
+from shapetree._core.predictor import find_leaves
+from shapetree._threads import threads_for
 from shapetree.data._table import Table
 from shapetree.tree._fitted import (
     FittedTree,
@@ -19,7 +21,8 @@ from shapetree.tree._fitted import (
     tree_holder,
 )
 from shapetree.tree._fitted_model import FittedModel
-from shapetree.tree._predictor import ROWS_TOGETHER, leaves_of
+from shapetree.tree._packed_trees import PackedTrees
+from shapetree.tree._predictor import ROWS_TOGETHER
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -28,6 +31,7 @@ class FittedForest(FittedModel):
 
     kind: ClassVar[str] = "the forest"
 
+    trees: PackedTrees  # which are unpacked when they are read
     seed: int  # by which rows and features were drawn
     contents: int  # a number that is the same for the same training rows
     oob_score: float | None = None  # score of out-of-bag predictions, if it was asked for
@@ -40,15 +44,17 @@ class FittedForest(FittedModel):
     def leaves(self, table: Table, n_threads: int) -> np.ndarray:
         """The leaf of each row in each tree, (n_rows, n_trees)."""
         leaves = np.empty((table.n_rows, len(self.trees)), dtype=np.int32)
-        for number, tree in enumerate(self.trees):
-            leaves[:, number] = leaves_of(tree, table, n_threads)
+        n_threads = threads_for(table.n_rows, n_threads)
+        for number, tree in enumerate(self.trees.packed):
+            leaves[:, number] = find_leaves(table.values, tree.layout, n_threads)
         return leaves
 
     def nearest_tree(self, table: Table, n_threads: int) -> int:
         """Number of the tree whose predictions are nearest to the forest's, by squared distance."""
         mean, far = self.means(table, n_threads), []
-        for tree in self.trees:
-            off = tree.value[leaves_of(tree, table, n_threads)] - mean
+        n_threads = threads_for(table.n_rows, n_threads)
+        for tree in self.trees.packed:
+            off = tree.value[find_leaves(table.values, tree.layout, n_threads)] - mean
             far.append(float(np.square(off).sum()))
         return int(np.argmin(far))
 
@@ -60,11 +66,12 @@ class FittedForest(FittedModel):
 
     def means(self, table: Table, n_threads: int) -> np.ndarray:
         """What trees predict on the mean, (n_rows, n_outputs, n_values)."""
-        predicted = np.zeros((table.n_rows, *self.trees[0].value.shape[1:]))
+        predicted = np.zeros((table.n_rows, *self.trees.packed[0].value.shape[1:]))
         for first, some in parts_of(table):
             mean = predicted[first : first + some.n_rows]
-            for tree in self.trees:
-                mean += tree.value[leaves_of(tree, some, n_threads)]
+            threads = threads_for(some.n_rows, n_threads)
+            for tree in self.trees.packed:
+                mean += tree.value[find_leaves(some.values, tree.layout, threads)]
         predicted /= len(self.trees)
         return predicted
 

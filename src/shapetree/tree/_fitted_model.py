@@ -30,7 +30,7 @@ class FittedModel:
 
     kind: ClassVar[str]  # what this is, for error messages
 
-    trees: tuple[TreeArrays, ...]  # one or more
+    trees: Sequence[TreeArrays]  # one or more
     # Those that the model does not use keep their names and kinds, but no categories: these may
     # name people.
     features: tuple[FeatureInfo, ...]

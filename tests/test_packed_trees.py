@@ -5,6 +5,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from models_to_write import forest_of_mixed
 
 from shapetree import ShapeForestClassifier, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.tree._arrays import TreeArrays
@@ -45,6 +46,16 @@ def test_unpacked_trees_are_the_packed_ones(make, weights, pairs):
     packed = PackedTree(tree)
     assert_same(packed.unpacked(), tree)
     assert_same(pickle.loads(pickle.dumps(packed)).unpacked(), tree)
+
+
+def test_trees_whose_parts_have_much_in_common_are_packed():
+    # One of them has several parts that are all the same in one of their arrays.
+    forest, X, _ = forest_of_mixed(
+        pairs=[(0, 2)], n_estimators=3, max_leaf_nodes=5
+    )  # fmt: skip
+    trees = forest._fitted.trees
+    assert any(len(tree.cut_low) > 1 and np.ptp(tree.cut_low) == 0 for tree in trees)
+    assert np.isfinite(forest.predict(X)).all()
 
 
 def test_a_single_leaf_is_packed():

@@ -37,6 +37,10 @@ class PackedTree:
         if np.array_equal(tree.weighted_n_node_samples, tree.n_node_samples):
             del arrays["weighted_n_node_samples"]
         arrays |= {name: np.diff(getattr(tree, name)) for name in _STARTS}
+        # Of nodes it is known how many there are, so that one number is enough if all are the same.
+        for name in arrays.keys() - set(_OF_PARTS):
+            if (arrays[name] == arrays[name][0]).all():
+                arrays[name] = arrays[name][:1]
         self._arrays = {name: _narrow(array) for name, array in arrays.items()}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -105,11 +109,9 @@ class PackedTrees(Sequence[TreeArrays]):
 
 
 def _narrow(array: np.ndarray) -> np.ndarray:
-    """Whole numbers and flags in the smallest type for them; one number if all are the same."""
+    """Whole numbers and flags in the smallest type for them."""
     if array.dtype.kind == "f" or len(array) == 0:
         return array
-    if (array == array[0]).all():
-        array = array[:1]
     ends = map(np.min_scalar_type, (array.min(), array.max()))
     return array.astype(np.result_type(*ends))
 

@@ -98,7 +98,7 @@ class Explanation:
     >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
     >>> why = tree.explain(iris.data[:1])[0]
     >>> print(why)
-    Predicted setosa (100 % of rows, 93 to 100 %; predicted 95 %) because petal width (cm) ≤ 0.8
+    Predicted setosa (100 % of rows, 93 to 100 %; predicted 96 %) because petal width (cm) ≤ 0.8
     >>> [step.node for step in why.path]
     [0]
     """

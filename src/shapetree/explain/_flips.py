@@ -113,7 +113,7 @@ class Flip:
     >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
     >>> flip = tree.explain(iris.data[:1])[0].flip
     >>> print(flip)
-    It would be versicolor (100 % of rows, predicted 95 %) if petal width (cm) rose from 0.2 to 0.81
+    It would be versicolor (98 % of rows, predicted 94 %) if petal width (cm) rose from 0.2 to 0.81
     >>> flip.feature
     'petal width (cm)'
     """

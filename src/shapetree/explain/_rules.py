@@ -195,7 +195,7 @@ class Rules(Sequence[Rule]):
     >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
     >>> rules = tree.rules()
     >>> len(rules)
-    4
+    5
     >>> rules[-1].prediction
     ('virginica',)
     """

@@ -63,8 +63,8 @@ def export_dot(
       node [shape=box, style=rounded, fontname="Helvetica"];
       edge [fontname="Helvetica", fontsize=11];
       0 [label="petal width (cm)\n150 rows"];
-      1 [label="setosa (100 % of rows, predicted 95 %)\n50 rows", color="#DDCC77", penwidth=2];
-      2 [label="versicolor (50 % of rows, predicted 49 %)\n100 rows", color="#AA4499", penwidth=2];
+      1 [label="setosa (100 % of rows, predicted 96 %)\n50 rows", color="#DDCC77", penwidth=2];
+      2 [label="versicolor (50 %)\n100 rows", color="#AA4499", penwidth=2];
       0 -> 1 [label="≤ 0.8", color="#0072B2"];
       0 -> 2 [label="> 0.8", color="#E69F00"];
     }

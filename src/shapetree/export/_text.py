@@ -53,9 +53,9 @@ def export_text(
     >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
     >>> print(export_text(tree))
     petal width (cm)  [150 rows]
-    ├─ ≤ 0.8: setosa (100 % of rows, 93 to 100 %; predicted 95 %)  [50 rows]
-    ├─ (0.8, 1.75]: versicolor (91 % of rows, 80 to 96 %; predicted 86 %)  [54 rows]
-    └─ > 1.75: virginica (98 % of rows, 89 to 99.6 %; predicted 92 %)  [46 rows]
+    ├─ ≤ 0.8: setosa (100 % of rows, 93 to 100 %; predicted 96 %)  [50 rows]
+    ├─ (0.8, 1.75]: versicolor (91 % of rows, 80 to 96 %; predicted 88 %)  [54 rows]
+    └─ > 1.75: virginica (98 % of rows, 89 to 99.6 %; predicted 94 %)  [46 rows]
     """
     require_options(max_depth, digits)
     view = view_of(fitted_tree(estimator))

@@ -30,7 +30,7 @@ from shapetree.refine import Shrinkage, shrink
 from shapetree.tree._arrays import TreeArrays
 
 # Resamples up to this many rows; among more, noise does not earn the price of a split so often.
-N_RESAMPLES, MAX_ROWS = 50, 5_000
+N_RESAMPLES, MAX_ROWS = 100, 5_000
 # Shares of classes that small trees may predict for all rows: each takes memory and time.
 MAX_SHARES = 500_000
 # Share of the rows that each resample draws. Halves tell signal from noise better than the 63 %

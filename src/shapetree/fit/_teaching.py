@@ -22,6 +22,9 @@ from shapetree.grow._pair_options import PairOptions
 from shapetree.refine import Shrinkage
 from shapetree.tree._arrays import TreeArrays
 
+# Prices are what leaves gain by chance. A teacher's predictions, which are means of many trees, hold
+# this share of the chance that targets hold.
+CHANCE_OF_TEACHER = 0.5
 # What is mixed depends on sums that are rounded: it is rounded itself, so that neither the order of
 # rows nor copies of them instead of weights make a difference.
 UNIT_OF_MIXTURE = 2.0**-8
@@ -154,7 +157,8 @@ def taught_rows(
     grid = exact_unit(float(rows.n_counted))
     shares = _on_grid(shares, grid)
     weights = np.ones(n_rows) if rows.weights is None else rows.weights
-    strength, counts = float(parameters.strength) * _dispersion(shares, weights), rows.counts
+    chance = _dispersion(shares, weights) * (1.0 - share * (1.0 - CHANCE_OF_TEACHER))
+    counts = rows.counts
     if rows.row_of is not None:
         # Parts of a row, which are all taught the same, are joined first.
         first = first_parts(rows.row_of)
@@ -172,6 +176,7 @@ def taught_rows(
         weights=on_grid(weights[row] * of_class, unit),
         counts=of_class if counts is None else counts[row] * of_class,
     )
+    strength = chance * float(parameters.strength)
     return replace(copied, rows=taught_rows), replace(parameters, strength=strength)
 
 

@@ -95,7 +95,7 @@ class TreeArrays:
     >>> iris = load_iris(as_frame=True)
     >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
     >>> tree.tree_.node_count, tree.tree_.n_leaves, tree.tree_.n_parts
-    (6, 4, 5)
+    (8, 5, 7)
     >>> tree.tree_.children(0)
     range(1, 4)
     """

@@ -71,7 +71,7 @@ class Stability:
     >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
     >>> stability = tree.stability(iris.data, iris.target_names[iris.target], n_resamples=10)
     >>> len(stability.to_frame()), len(stability.rows_to_frame())
-    (6, 150)
+    (8, 150)
     """
 
     n_resamples: int

@@ -267,13 +267,13 @@ def test_a_table_of_frequencies_draws_like_the_table_of_its_people(n_copies):
 @pytest.mark.parametrize(
     ("params", "n_rows", "expected"),
     [
-        ({}, 200, 50),
+        ({}, 200, 100),
         ({}, 5001, 0),
         ({"resamples": 7}, 200, 7),
         ({"resamples": 3}, 5001, 3),
         ({"resamples": 0}, 200, 0),
         ({"strength": 0.0}, 200, 0),
-        ({"strength": [0.0, 1.0]}, 200, 50),
+        ({"strength": [0.0, 1.0]}, 200, 100),
         ({"leaf_penalty": 2.0}, 200, 0),
         ({"max_branches": 2, "inner_max_leaf_nodes": 2}, 200, 0),
     ],

@@ -22,9 +22,9 @@ from shapetree.grow._pair_options import PairOptions
 from shapetree.refine import Shrinkage
 from shapetree.tree._arrays import TreeArrays
 
-# Prices are what leaves gain by chance. A teacher's predictions, which are means of many trees, hold
-# this share of the chance that targets hold.
-CHANCE_OF_TEACHER = 0.5
+# Prices are what leaves gain by chance. What small trees predict for a row is a mean of those that have
+# not seen it, and holds this share of the chance that targets hold.
+CHANCE_OF_RESAMPLES = 0.5
 # What is mixed depends on sums that are rounded: it is rounded itself, so that neither the order of
 # rows nor copies of them instead of weights make a difference.
 UNIT_OF_MIXTURE = 2.0**-8
@@ -157,8 +157,9 @@ def taught_rows(
     grid = exact_unit(float(rows.n_counted))
     shares = _on_grid(shares, grid)
     weights = np.ones(n_rows) if rows.weights is None else rows.weights
-    chance = _dispersion(shares, weights) * (1.0 - share * (1.0 - CHANCE_OF_TEACHER))
-    counts = rows.counts
+    chance, counts = _dispersion(shares, weights), rows.counts
+    if not soft_targets.is_asked:
+        chance *= 1.0 - share * (1.0 - CHANCE_OF_RESAMPLES)
     if rows.row_of is not None:
         # Parts of a row, which are all taught the same, are joined first.
         first = first_parts(rows.row_of)

@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 
 from shapetree._core.predictor import TreeLayout
-from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._arrays import TreeArrays, links_of
 from shapetree.tree._shape import CUT_ARRAYS, starts, without_pairs
 
 # Numbers are kept as they are; where parts of arrays start follows from their sizes.
@@ -58,17 +58,8 @@ class PackedTree:
             arrays[name] = starts(np.broadcast_to(self._arrays[name], n_parts))
         if len(arrays["cut_a"]) == 0:
             arrays |= without_pairs(n_nodes)
-        n_branches = arrays["n_branches"].astype(np.int32)
-        first = starts(n_branches)[:-1] + 1
-        parent = np.append(-1, np.repeat(np.arange(n_nodes), n_branches))
-        return TreeArrays.unchecked(
-            None,
-            **arrays,
-            parent=parent,
-            depth=_depths(n_branches),
-            first_child=np.where(n_branches > 0, first, -1),
-            value=self.value,
-        )
+        arrays |= links_of(arrays["n_branches"].astype(np.int32))
+        return TreeArrays.unchecked(None, **arrays, value=self.value)
 
     @cached_property
     def layout(self) -> TreeLayout:
@@ -114,13 +105,3 @@ def _narrow(array: np.ndarray) -> np.ndarray:
         return array
     ends = map(np.min_scalar_type, (array.min(), array.max()))
     return array.astype(np.result_type(*ends))
-
-
-def _depths(n_branches: np.ndarray) -> np.ndarray:
-    """Depth of each node of a tree whose nodes come breadth first."""
-    sizes, start = [1], 0
-    while sizes[-1] > 0:
-        stop = start + sizes[-1]
-        sizes.append(int(n_branches[start:stop].sum()))
-        start = stop
-    return np.repeat(np.arange(len(sizes)), sizes)

@@ -415,5 +415,5 @@ def describe_rows(goal, rows):
     table, binned = Table(n_rows, (), []), BinnedTable((), Columns([], n_rows))
     held = LocalRows(table, binned, goal, 1, rows=rows)
     root = np.zeros(1, dtype=np.int32)
-    (node,) = describe(goal, held, root, held.totals(root))
+    (node,) = describe(held, root, held.totals(root))
     return node

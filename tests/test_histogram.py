@@ -282,14 +282,16 @@ def as_dense(problem, histograms, node):
     return dense
 
 
-def sums_of_parts(problem, source, level, keep=False):
+def sums_of_parts(problem, source, rows, level, keep=False):
     """All sums of the nodes of a level, by their parts; NaN for those left out."""
     sums = np.full((len(level), problem.offsets[-1], problem.targets.n_channels), np.nan)
-    for some, histograms in source.parts(level, keep):
-        bins = slice(problem.offsets[histograms.first], problem.offsets[histograms.last])
-        for i, place in enumerate(some):
-            assert np.isnan(sums[place, bins]).all(), "summed twice"
-            sums[place, bins] = as_dense(problem, histograms, i)
+    for request in source.requests(level, keep):
+        found = rows.histograms(*request.asked)
+        for some, histograms in source.made(level, request, found):
+            bins = slice(problem.offsets[histograms.first], problem.offsets[histograms.last])
+            for i, place in enumerate(some):
+                assert np.isnan(sums[place, bins]).all(), "summed twice"
+                sums[place, bins] = as_dense(problem, histograms, i)
     return sums
 
 
@@ -317,11 +319,11 @@ def test_children_that_are_wanted_get_their_histograms(
         rows.call_bytes, rows.is_remote = max_bytes, is_remote
         channels = problem.targets.n_channels
         source = LevelHistograms(rows, tree, problem.offsets, channels, exact, whole=False)
-        sums_of_parts(problem, source, parents, keep)
+        sums_of_parts(problem, source, rows, parents, keep)
         wanted = children.take(rng.random(len(children)) < 0.7)
         if len(wanted) == 0:
             return
-        found = sums_of_parts(problem, source, wanted)
+        found = sums_of_parts(problem, source, rows, wanted)
     expected = [problem.naive(rows.rows_of_node[number]) for number in wanted.numbers]
     assert_allclose(found, expected, atol=1e-9)
 
@@ -341,7 +343,7 @@ def test_parts_are_the_same_whatever_the_holder_thinks_small(problem, seed, is_r
             source = LevelHistograms(
                 rows, tree, problem.offsets, channels, exact=False, whole=False
             )
-            found.append(sums_of_parts(problem, source, parents))
+            found.append(sums_of_parts(problem, source, rows, parents))
     assert_array_equal(found[0], found[1])
     assert_array_equal(found[0], found[2])
 
@@ -374,9 +376,9 @@ def test_rows_are_summed_no_more_often_than_needed(monkeypatch, wanted, keep, as
         problem, [[np.arange(5), np.arange(5, 8), np.arange(8, 9)]]
     )
     source = LevelHistograms(rows, tree, problem.offsets, 2, exact=False, whole=False)
-    sums_of_parts(problem, source, parents, keep)
+    sums_of_parts(problem, source, rows, parents, keep)
     rows.asked.clear()
-    sums_of_parts(problem, source, of_numbers(children, wanted))
+    sums_of_parts(problem, source, rows, of_numbers(children, wanted))
     assert [sorted(nodes) for nodes in rows.asked] == [asked]
 
 
@@ -387,9 +389,9 @@ def test_a_largest_child_that_is_too_small_is_summed_itself(monkeypatch):
         problem, [[np.arange(4), np.arange(4, 7), np.arange(7, 9)]]
     )
     source = LevelHistograms(rows, tree, problem.offsets, 2, exact=False, whole=False)
-    sums_of_parts(problem, source, parents, keep=True)
+    sums_of_parts(problem, source, rows, parents, keep=True)
     rows.asked.clear()
-    sums_of_parts(problem, source, of_numbers(children, [2]))
+    sums_of_parts(problem, source, rows, of_numbers(children, [2]))
     assert rows.asked == [[2]]
 
 
@@ -399,7 +401,7 @@ def test_histograms_of_a_level_that_is_too_large_do_not_wait(monkeypatch):
     problem = fixed_problem()
     tree, parents, _, rows = two_levels(problem, [[np.arange(5), np.arange(5, 9)]])
     source = LevelHistograms(rows, tree, problem.offsets, 2, exact=False, whole=False)
-    sums_of_parts(problem, source, parents, keep=True)
+    sums_of_parts(problem, source, rows, parents, keep=True)
     assert not source.kept
 
 

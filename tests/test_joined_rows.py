@@ -16,14 +16,11 @@ from shapetree.data._binning import bin_table
 from shapetree.data._map_join import LocalParts
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.data._values import neighbours_of, values_of
-from shapetree.fit._growth import pair_frames
+from shapetree.fit._growth import grower, pair_frames
 from shapetree.fit._local_backend import training_rows
-from shapetree.fit._parameters import candidate_options, limits_of, read_pairs, refine_options
-from shapetree.grow._candidates import CandidateSearch
-from shapetree.grow._grower import Grower
+from shapetree.fit._parameters import candidate_options, read_pairs, refine_options
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import tree_of
-from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.refine import _refine as refining
 from shapetree.refine import _tao, refine
@@ -59,16 +56,8 @@ class Fit:
         return joined_rows(self.table, self.binned, self.goal, parts)
 
     def _grown(self, rows):
-        parameters, binned, goal = self.parameters, self.binned, self.goal
-        options = candidate_options(goal, parameters)
-        search = CandidateSearch(binned.features, goal, options)
-        limits = limits_of(goal, parameters)
-        with Progress(0, rows.n_rows, parameters.max_depth) as progress:
-            pairs = [PairSearch(frame, goal, options) for frame in self._frames(rows)]
-            return Grower(
-                rows, goal, search, pairs, parameters.max_bins is None, limits,
-                progress,
-            ).grow()  # fmt: skip
+        with Progress(0, rows.n_rows, self.parameters.max_depth) as progress:
+            return grower(rows, self._frames(rows), self.parameters, progress).grow()
 
     def _frames(self, rows):
         return pair_frames(rows, read_pairs(self.table, self.parameters))

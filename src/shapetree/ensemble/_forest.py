@@ -210,8 +210,8 @@ def _grow(
         own = [replace(one, random_state=its.of_search) for its in each]
         seeds = np.array([candidate_options(goal, its).seed for its in own])
         frames = pair_frames(held, binned.pairs, len(some))
-        together, silent = Trees(seeds - seeds[0], draw), progress.of_test()
-        grown = grower(held, frames, own[0], silent, order, together, lays_out=True).grow()
+        together, silent = Trees(seeds - seeds[0], draw, lays_out=True), progress.of_test()
+        grown = grower(held, frames, own[0], silent, order, together).grow()
         trees = []
         for root in range(len(some)):
             tree = shrink(grown.arrays(features, goal.impurity_scale, root), options.shrinkage)

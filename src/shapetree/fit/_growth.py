@@ -32,7 +32,6 @@ def grower(
     progress: Progress,
     order: np.ndarray | None = None,
     trees: Trees = ONE_TREE,
-    lays_out: bool = False,
 ) -> Grower:
     """What grows a tree, or several together, on binned rows.
 
@@ -44,22 +43,12 @@ def grower(
         Which of equally good features comes first, for all trees or for each.
     trees : Trees, optional
         What tells several trees from each other; by default there is one.
-    lays_out : bool
-        Whether splits on single features are kept as shape functions alone, in less memory.
     """
-    features, goal = rows.binned.features, rows.goal
+    goal = rows.goal
     options = candidate_options(goal, parameters)
-    return Grower(
-        rows,
-        goal,
-        CandidateSearch(features, goal, options, order),
-        [PairSearch(frame, goal, options) for frame in frames],
-        parameters.max_bins is None,
-        limits_of(goal, parameters),
-        progress,
-        trees,
-        features if lays_out and not frames else None,
-    )
+    search = CandidateSearch(rows.binned.features, goal, options, order)
+    pair_searches = [PairSearch(frame, goal, options) for frame in frames]
+    return Grower(rows, search, pair_searches, limits_of(goal, parameters), progress, trees)
 
 
 def grown_together(

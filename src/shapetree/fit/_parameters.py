@@ -145,6 +145,7 @@ def candidate_options(goal: Goal, parameters: Parameters) -> CandidateOptions:
             parts_per_pair=parameters.strength if is_given else 1.0,
             many_rows=math.inf if is_given else goal.many_rows,
         ),
+        exact=parameters.max_bins is None,
         max_parts=_at_most(parameters.max_parts),
         max_listed=_max_listed(parameters),
         per_leaf=parameters.max_leaf_nodes is not None,

@@ -358,11 +358,11 @@ def _small_trees(
         rows = [np.flatnonzero(drawn[number]).astype(np.int32) for number in some]
         held = every.at_roots(rows)
         its = None if features is None else replace(features, seeds=features.seeds[list(some)])
-        trees = Trees(np.zeros(len(some), dtype=np.int64), its)
+        trees = Trees(np.zeros(len(some), dtype=np.int64), its, lays_out=True)
         order = np.stack([feature_order(held, root) for root in range(len(some))])
         with Progress(0, held.n_rows, MAX_DEPTH) as silent:
             frames = pair_frames(held, pairs, len(some))
-            grown = grower(held, frames, small, silent, order, trees, lays_out=True).grow()
+            grown = grower(held, frames, small, silent, order, trees).grow()
         for root in range(len(some)):
             yield grown.arrays(binned.binned.features, goal.impurity_scale, root)
 

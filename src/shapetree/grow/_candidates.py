@@ -1,11 +1,11 @@
-"""Node histograms → the best shape function of one feature."""
+"""Candidates of a node: the best shape function of each feature, from its histogram."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal
 from shapetree.grow._row_holder import Histograms
 from shapetree.grow._rows_of_node import Halving, Sample
+from shapetree.grow._splits import PairSplit
+from shapetree.tree._shape import PairShape
 
 # The bins of every feature.
 Features = tuple[FeatureBins, ...]
@@ -112,6 +114,8 @@ class CandidateOptions:
     ----------
     inner : InnerTreeOptions
     penalties : Penalties
+    exact : bool
+        Whether bins are as many as values.
     max_parts : int
         Most segments of an axis, or regions of a plane.
     max_listed : int
@@ -129,6 +133,7 @@ class CandidateOptions:
 
     inner: InnerTreeOptions
     penalties: Penalties
+    exact: bool
     max_parts: int
     max_listed: int
     per_leaf: bool
@@ -154,6 +159,57 @@ class CandidateOptions:
             "min_rows_is_soft": self.min_samples_leaf_is_soft,
             "min_weight": self.min_weight_leaf,
         }
+
+
+@dataclass(frozen=True)
+class PairCandidate:
+    """A shape function of a pair that a node may split on.
+
+    Attributes
+    ----------
+    shape : PairShape
+    gain : float
+        Impurity mass that it takes away.
+    penalised_gain : float
+        The same, less all penalties but the split's.
+    start : array of shape (1,)
+        How its inner tree starts.
+    """
+
+    shape: PairShape
+    gain: float
+    penalised_gain: float
+    start: np.ndarray
+
+    @property
+    def n_branches(self) -> int:
+        """Number of branches."""
+        return self.shape.n_branches
+
+    @property
+    def split(self) -> PairSplit:
+        """The split."""
+        return PairSplit(self.shape)
+
+
+# What a node may be split on.
+Found: TypeAlias = Candidate | PairCandidate
+
+
+class SearchedNode(NamedTuple):
+    """A node whose candidates are searched for.
+
+    Attributes
+    ----------
+    statistics : NodeStatistics
+    seed : int
+        Of random starts, together with the fit's own seed.
+    max_branches : int
+    """
+
+    statistics: NodeStatistics
+    seed: int
+    max_branches: int
 
 
 @dataclass(frozen=True)
@@ -234,6 +290,7 @@ class CandidateSearch:
         self._per_leaf = options.per_leaf
         self._seed = options.seed
         self._n_threads = options.n_threads
+        self.exact = options.exact
         self._is_categorical = [feature.is_categorical for feature in features]
         # Which of equally good features comes first.
         self._order = np.arange(len(features), dtype=np.int32) if order is None else order
@@ -318,9 +375,10 @@ class CandidateSearch:
         """What splits of nodes must gain at least: the price of one more leaf."""
         return self._penalties.leaf * self._goal.penalty_unit(nodes)
 
-    def score(self, gain: float, n_branches: int) -> float:
-        """How a candidate with some gain after penalties ranks."""
-        return gain / (n_branches - 1) if self._per_leaf else gain
+    def score(self, candidate: Found) -> float:
+        """How a candidate ranks."""
+        gain = candidate.penalised_gain
+        return gain / (candidate.n_branches - 1) if self._per_leaf else gain
 
     def best(
         self, found: FeatureShapes, nodes: Statistics, tree: np.ndarray
@@ -374,32 +432,19 @@ class CandidateSearch:
         return np.array([bins[split.branch_of_bin == branch].sum(axis=0) for branch in branches])
 
     def gain_on_new_rows(
-        self,
-        candidate: Candidate,
-        sample: Sample,
-        halving: Halving,
-        node: NodeStatistics,
-        max_branches: int,
-        node_number: int,
+        self, candidate: Candidate, sample: Sample, halving: Halving, node: SearchedNode
     ) -> float:
         """What a candidate's feature gains on either half of a sample when fitted on the other.
 
-        Parameters
-        ----------
-        candidate : Candidate
-        sample : Sample
-            Its bins are those of the candidate's feature.
-        halving : Halving
-        node : NodeStatistics
-        max_branches, node_number : int
+        The sample has the bins of this feature.
         """
         feature, gain = candidate.split.feature, 0.0
         bins = slice(self.offsets[feature], self.offsets[feature + 1])
-        codes, about = sample.bins.array(0), Statistics.of(node)
+        codes, about = sample.bins.array(0), Statistics.of(node.statistics)
         for fitted, new in halving:
             found = FeatureShapes.empty(1, self.offsets)
             histogram = self._histogram(sample, feature, fitted)
-            self.search(about, np.array([node_number]), max_branches, histogram, found)
+            self.search(about, np.array([node.seed]), node.max_branches, histogram, found)
             n_branches = int(found.n_branches[0, feature])
             if n_branches >= 2:
                 branch_of_bin = found.branch_of_bin[0, bins]

@@ -6,26 +6,29 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, count
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from shapetree._core.criterion import NodeStatistics
 from shapetree._core.search import Candidate
-from shapetree.data._binning import FeatureBins
 from shapetree.data._map_join import Inquiry
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import exact_units
-from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
-from shapetree.grow._candidates import CandidateSearch, FeatureShapes
+from shapetree.data._targets import ClassGoal, RegressionGoal
+from shapetree.grow._candidates import (
+    CandidateSearch,
+    FeatureShapes,
+    Found,
+    PairCandidate,
+    SearchedNode,
+)
 from shapetree.grow._feature_draw import FeatureDraw, HalfDraw
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._local import rows_of_node
 from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._pair_options import SAMPLE_ROWS
-from shapetree.grow._pairs import PairCandidate, PairSearch
+from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
-from shapetree.grow._row_holder import Rows
+from shapetree.grow._row_holder import HeldRows
 from shapetree.grow._rows_of_node import RowsOfNode
 
 # On new rows, a pair must gain this many times as much as a single feature, in nodes up to this
@@ -47,18 +50,6 @@ LEAST_SHARE = 0.7
 PURE = 1e-14
 
 
-# What a node may be split on.
-Found: TypeAlias = Candidate | PairCandidate
-
-
-class NodeOfLevel(NamedTuple):
-    """A single node of a level."""
-
-    number: int
-    seed: int
-    statistics: NodeStatistics
-
-
 @dataclass(frozen=True)
 class Trees:
     """What tells trees from each other that grow together, beside their rows.
@@ -69,10 +60,13 @@ class Trees:
         Added to that of the search.
     draw : FeatureDraw, HalfDraw or None
         Which features each node may split on; None for all.
+    lays_out : bool
+        Whether splits on single features are kept as shape functions alone, see `GrownTree`.
     """
 
     seeds: np.ndarray
     draw: FeatureDraw | HalfDraw | None = None
+    lays_out: bool = False
 
 
 ONE_TREE = Trees(np.zeros(1, dtype=np.int64))
@@ -91,8 +85,9 @@ class Limits:
     min_impurity_decrease: float
 
 
-def describe(goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray) -> Statistics:
+def describe(rows: HeldRows, nodes: np.ndarray, channels: np.ndarray) -> Statistics:
     """What nodes know of their rows, whose sums of channels are given."""
+    goal = rows.goal
     if isinstance(goal, ClassGoal):
         return goal.statistics(channels)
     assert isinstance(goal, RegressionGoal)
@@ -110,106 +105,142 @@ def describe(goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray) ->
     return goal.statistics(channels, values, least, greatest, spreads)
 
 
+class Waiting:
+    """Nodes that wait to be split where the number of leaves is limited, the best of a tree first.
+
+    Parameters
+    ----------
+    n_trees, max_leaf_nodes : int
+    """
+
+    def __init__(self, n_trees: int, max_leaf_nodes: int) -> None:
+        self._rooms = [max_leaf_nodes - 1] * n_trees  # for more leaves
+        self._queues: list[list[tuple[float, int, Level, Found]]] = [[] for _ in range(n_trees)]
+        self._arrivals = count()  # of equals, the first to come goes first
+
+    def add(self, level: Level, found: Sequence[Found], scores: Sequence[float]) -> None:
+        """Queue up nodes with what they are to be split on."""
+        for i, (candidate, score) in enumerate(zip(found, scores, strict=True)):
+            entry = -score, next(self._arrivals), level.take(slice(i, i + 1)), candidate
+            heapq.heappush(self._queues[level.tree[i]], entry)
+
+    def next(self) -> tuple[list[tuple[Level, list[Found]]], list[tuple[Level, int]]]:
+        """The best node of each tree: nodes to split with candidates, and nodes to search again.
+
+        Where a candidate has too many leaves, the node is searched for as many branches as there is
+        room for, and queues up with what that gains.
+        """
+        by_depth: dict[int, list[tuple[Level, Found]]] = {}
+        again: list[tuple[Level, int]] = []
+        for tree, queue in enumerate(self._queues):
+            if queue and self._rooms[tree] > 0:
+                node, candidate = heapq.heappop(queue)[2:]
+                if candidate.n_branches <= self._rooms[tree] + 1:
+                    by_depth.setdefault(node.depth, []).append((node, candidate))
+                    self._rooms[tree] -= candidate.n_branches - 1
+                else:
+                    again.append((node, self._rooms[tree] + 1))
+        chosen = [
+            (Level.joined([node for node, _ in some]), [candidate for _, candidate in some])
+            for some in by_depth.values()
+        ]
+        return chosen, again
+
+
 class Grower:
     """Grows one tree, or several together: level by level, each as it would grow alone.
 
     Parameters
     ----------
-    rows : Rows
+    rows : HeldRows
         Each at the root of its tree; trees may share rows.
-    goal : Goal
     search : CandidateSearch
     pair_searches : sequence of PairSearch
         One for each tree; none for shape functions of one feature only.
-    exact : bool
-        Whether bins are as many as values.
     limits : Limits
     progress : Progress
     trees : Trees
         By default one.
-    bins : tuple of FeatureBins, optional
-        If given, splits are laid out as they are found, see `GrownTree`.
     """
 
     def __init__(
         self,
-        rows: Rows,
-        goal: Goal,
+        rows: HeldRows,
         search: CandidateSearch,
         pair_searches: Sequence[PairSearch],
-        exact: bool,
         limits: Limits,
         progress: Progress,
         trees: Trees = ONE_TREE,
-        bins: tuple[FeatureBins, ...] | None = None,
     ) -> None:
         self._draw = trees.draw
         # Numbers of nodes are part of their seeds, and start at 1 there.
         self._seeds = 1 + trees.seeds
         self._rows = rows
-        self._goal = goal
-        self._exact = exact
         self._search = search
         self._pair_searches = pair_searches
         self._limits = limits
         self._progress = progress
         numbers = np.arange(len(trees.seeds), dtype=np.int32)
-        self._tree = GrownTree(describe(goal, rows, numbers, rows.totals(numbers)), bins)
+        bins = rows.binned.features if trees.lays_out and not pair_searches else None
+        self._tree = GrownTree(describe(rows, numbers, rows.totals(numbers)), bins)
         self._histograms = LevelHistograms(
-            rows,
-            self._tree,
-            search.offsets,
-            goal.targets.n_channels,
-            exact,
+            rows, self._tree, search.offsets, rows.goal.targets.n_channels, search.exact,
             len(pair_searches) > 0,
-        )
+        )  # fmt: skip
         self._least_decrease = limits.min_impurity_decrease * self._tree.statistics.weight
 
     def grow(self) -> GrownTree:
         """Grow the trees."""
-        if self._limits.max_leaf_nodes < int(self._tree.statistics.n_rows.max()):
-            self._grow_best_first()
-            return self._tree
-        level = self._tree.roots()
-        while len(level) > 0:
-            level = self._split(*self._find_splits(level, self._limits.max_branches))
+        limits, roots, waiting = self._limits, self._tree.roots(), None
+        if limits.max_leaf_nodes < int(roots.statistics.n_rows.max()):
+            waiting = Waiting(len(roots), limits.max_leaf_nodes)
+        levels = [(roots, limits.max_branches)]
+        while levels:
+            level, max_branches = levels.pop()
+            level = self._without_leaves(level, self._may_split(level))
+            has_next = level.depth + 1 < limits.max_depth
+            found: list[Found | None] = []
+            for batch in self._histograms.batches(level):
+                nodes = level.take(batch)
+                # The best shape function of every feature, and the best feature of every node.
+                keep = self._rows.is_remote or has_next
+                shapes = self._search_features(nodes, max_branches, keep, self._draw)
+                singles = self._search.best(shapes, nodes.statistics, nodes.tree)
+                if self._draw is not None:
+                    self._draw_again(self._draw, nodes, singles, max_branches)
+                # A pair, if it is better.
+                best: list[Found | None] = list(singles)
+                if self._pair_searches:
+                    each = enumerate(singles)
+                    best = self._rows.run(
+                        [self._best_with_pairs(nodes, i, max_branches, its) for i, its in each]
+                    )
+                if self._least_decrease.any():
+                    for i, candidate in enumerate(best):
+                        if candidate and candidate.gain < self._least_decrease[nodes.tree[i]]:
+                            best[i] = None
+                # Another feature, if its children's splits make up for what it gains less.
+                if limits.lookahead > 1 and has_next:
+                    for i, single in enumerate(singles):
+                        if single is not None and best[i] is single:
+                            best[i] = self._best_ahead(single, nodes, shapes, i, max_branches)
+                found += best
+            # Nodes without a candidate stay leaves.
+            is_split = np.array([candidate is not None for candidate in found], dtype=bool)
+            for number in level.numbers[~is_split].tolist():
+                self._histograms.kept.pop(number, None)
+            level = self._without_leaves(level, is_split)
+            splits = [candidate for candidate in found if candidate is not None]
+            chosen = [(level, splits)]
+            if waiting is not None:
+                waiting.add(level, splits, [self._search.score(each) for each in splits])
+                chosen, again = waiting.next() if not levels else ([], [])
+                levels += again
+            for parents, splits in chosen:
+                children = self._split(parents, splits)
+                if len(children) > 0:
+                    levels.append((children, limits.max_branches))
         return self._tree
-
-    def _grow_best_first(self) -> None:
-        """Split the node of each tree with the greatest gain first, until leaves are enough."""
-        n_trees = len(self._tree.sizes)
-        waiting: list[list[tuple[float, int, Level, Found]]] = [[] for _ in range(n_trees)]
-        arrivals = count()  # of equals, the first to come goes first
-
-        def wait(level: Level, max_branches: int) -> None:
-            nodes, found = self._find_splits(level, max_branches)
-            for i, candidate in enumerate(found):
-                score = self._search.score(candidate.penalised_gain, candidate.n_branches)
-                node = nodes.take(slice(i, i + 1))
-                its = waiting[node.tree.item()]
-                heapq.heappush(its, (-score, next(arrivals), node, candidate))
-
-        rooms = [self._limits.max_leaf_nodes - 1] * n_trees  # for more leaves
-        if rooms[0] > 0:
-            wait(self._tree.roots(), self._limits.max_branches)
-        while True:
-            chosen: list[tuple[Level, Found]] = []
-            for tree, its in enumerate(waiting):
-                while its and rooms[tree] > 0:
-                    node, candidate = heapq.heappop(its)[2:]
-                    if candidate.n_branches <= rooms[tree] + 1:
-                        chosen.append((node, candidate))
-                        rooms[tree] -= candidate.n_branches - 1
-                        break
-                    # Too many leaves: look again for fewer branches, and queue up with that gain.
-                    wait(node, rooms[tree] + 1)
-            if not chosen:
-                return
-            # Their depths differ, which only matters where it is limited.
-            for depth in sorted({node.depth for node, _ in chosen}):
-                some = [(node, found) for node, found in chosen if node.depth == depth]
-                level = Level.joined([node for node, _ in some])
-                wait(self._split(level, [found for _, found in some]), self._limits.max_branches)
 
     def _may_split(self, level: Level) -> np.ndarray:
         """Which nodes may be split, if a split gains enough."""
@@ -222,47 +253,28 @@ class Grower:
         is_open &= nodes.weight * nodes.impurity > self._search.least_gains(nodes)
         return is_open
 
-    def _find_splits(self, level: Level, max_branches: int) -> tuple[Level, list[Found]]:
-        """The nodes of a level that earn a split, and what they are to be split on."""
-        is_open = self._may_split(level)
-        if not is_open.all():
-            self._note_leaves(level, ~is_open)
-            level = level.take(is_open)
-        if len(level) == 0:
-            return level, []
-        has_next = level.depth + 1 < self._limits.max_depth
-        best: list[Found | None] = []
-        for batch in self._histograms.batches(level):
-            some = level.take(batch)
-            shapes = self._search_features(some, max_branches, self._rows.is_remote or has_next)
-            singles = self._search.best(shapes, some.statistics, some.tree)
-            if self._draw is not None:
-                self._draw_again(self._draw, some, singles, max_branches)
-            found: list[Found | None] = list(singles)
-            if self._pair_searches:
-                nodes = enumerate(singles)
-                inquiries = [self._best_with_pairs(some, i, its, max_branches) for i, its in nodes]
-                found = self._rows.run(inquiries)
-            if self._least_decrease.any():
-                for i, candidate in enumerate(found):
-                    if candidate and candidate.gain < self._least_decrease[some.tree[i]]:
-                        found[i] = None
-            if self._limits.lookahead > 1 and has_next:
-                for i, single in enumerate(singles):
-                    if single is not None and found[i] is single:
-                        found[i] = self._best_ahead(single, some, shapes, i, max_branches)
-            best += found
-        splits = [candidate for candidate in best if candidate is not None]
-        if len(splits) == len(level):
-            return level, splits
-        is_split = np.array([candidate is not None for candidate in best], dtype=bool)
-        for number in level.numbers[~is_split].tolist():
-            self._histograms.kept.pop(number, None)
-        self._note_leaves(level, ~is_split)
-        return level.take(is_split), splits
+    def _without_leaves(self, level: Level, is_split: np.ndarray) -> Level:
+        """The nodes that are, or may be, split; the others are leaves."""
+        if is_split.all():
+            return level
+        self._progress.leaves(level.statistics.n_rows[~is_split], level.depth)
+        return level.take(is_split)
 
-    def _note_leaves(self, level: Level, are_leaves: np.ndarray) -> None:
-        self._progress.leaves(level.statistics.n_rows[are_leaves], level.depth)
+    def _search_features(
+        self, level: Level, max_branches: int, keep: bool, draw: FeatureDraw | HalfDraw | None
+    ) -> FeatureShapes:
+        """The best shape function of each feature for nodes; children may want their histograms."""
+        found = FeatureShapes.empty(len(level), self._search.offsets)
+        for request in self._histograms.requests(level, keep):
+            sums = self._rows.histograms(*request.asked)
+            for nodes, histograms in self._histograms.made(level, request, sums):
+                tree, own = level.tree[nodes], level.own[nodes]
+                allowed = None if draw is None else draw.allowed(own + np.int64(1), tree)
+                statistics, part = level.statistics.take(nodes), found.room_for(nodes)
+                seeds = own + self._seeds[tree]
+                self._search.search(statistics, seeds, max_branches, histograms, part, allowed)
+                found.put(nodes, part)
+        return found
 
     def _draw_again(
         self,
@@ -283,134 +295,83 @@ class Grower:
                 singles[number] = single
             pending = pending[[single is None for single in best]]
 
-    def _search_features(
-        self,
-        level: Level,
-        max_branches: int,
-        keep: bool,
-        draw: FeatureDraw | HalfDraw | None = None,
-    ) -> FeatureShapes:
-        """The best shape function of each feature for nodes; children may want their histograms."""
-        found = FeatureShapes.empty(len(level), self._search.offsets)
-        draw = self._draw if draw is None else draw
-        for nodes, histograms in self._histograms.parts(level, keep):
-            tree, own = level.tree[nodes], level.own[nodes]
-            allowed = None if draw is None else draw.allowed(own + np.int64(1), tree)
-            statistics, part = level.statistics.take(nodes), found.room_for(nodes)
-            seeds = own + self._seeds[tree]
-            self._search.search(statistics, seeds, max_branches, histograms, part, allowed)
-            found.put(nodes, part)
-        return found
-
     def _best_with_pairs(
-        self, level: Level, i: int, single: Candidate | None, max_branches: int
+        self, level: Level, i: int, max_branches: int, single: Candidate | None
     ) -> Inquiry[Found | None]:
         """The best of a node's features, which is `single`, and of pairs."""
-        search = self._pair_searches[level.tree[i]]
+        number, search = level.numbers.item(i), self._pair_searches[level.tree[i]]
         seed = int(level.own[i] + self._seeds[level.tree[i]])
-        node = NodeOfLevel(level.numbers.item(i), seed, level.statistics[i])
-        rows = yield from rows_of_node(self._goal, node.number, node.statistics.n_rows)
-        histogram = None if self._exact else self._histograms.kept.get(node.number)
+        node = SearchedNode(level.statistics[i], seed, max_branches)
+        rows = yield from rows_of_node(self._rows.goal, number, node.statistics.n_rows)
+        histogram = None if self._search.exact else self._histograms.kept.get(number)
         if histogram is None:
             histogram = yield from rows.histogram()
-        about = node.statistics, rows, histogram, max_branches, node.seed
-        pairs = yield from search.considered(*about)
-        self._tree.pairs[node.number] = pairs
+        pairs = yield from search.considered(node, rows, histogram)
+        self._tree.pairs[number] = pairs
         to_beat = single.penalised_gain if single else 0.0
-        pair = yield from search.best(pairs, *about, to_beat=to_beat)
-        if pair is None:
+        pair = yield from search.best(pairs, node, rows, histogram, to_beat)
+        if pair is None or not (yield from self._is_better(pair, single, search, node, rows)):
             return single
-        is_better = yield from self._is_better(pair, single, search, node, rows, max_branches)
-        return pair if is_better else single
-
-    def _best_ahead(
-        self, best: Candidate, level: Level, found: FeatureShapes, i: int, max_branches: int
-    ) -> Candidate:
-        """The candidate of a node that is best if what comes after it counts, too."""
-        rivals = self._search.rivals(best, found, i, self._limits.lookahead, LEAST_SHARE)
-        if len(rivals) == 1:
-            return best
-        node = level.take(slice(i, i + 1))
-        return max(rivals, key=lambda rival: self._gain_ahead(rival, node, max_branches))
-
-    def _gain_ahead(self, candidate: Candidate, node: Level, max_branches: int) -> float:
-        """What a candidate gains, and its children's best splits on single features with it."""
-        children = self._send(node, [candidate])
-        children = children.take(self._may_split(children))
-        gain = candidate.penalised_gain
-        if len(children) > 0:
-            found = self._search_features(children, max_branches, keep=False)
-            singles = self._search.best(found, children.statistics, children.tree)
-            gain += sum(best.penalised_gain for best in singles if best is not None)
-        return gain
+        return pair
 
     def _is_better(
         self,
         pair: PairCandidate,
         single: Candidate | None,
         search: PairSearch,
-        node: NodeOfLevel,
+        node: SearchedNode,
         rows: RowsOfNode,
-        max_branches: int,
     ) -> Inquiry[bool]:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
-        if not (yield from self._leaves_room(pair, node, rows)):
-            return False
-        # Rounding must not choose: of equals, the single feature wins.
-        if single:
-            score, to_beat = (
-                self._search.score(candidate.penalised_gain, candidate.n_branches)
-                for candidate in (pair, single)
-            )
-            if score <= to_beat + 1e-10 * node.statistics.weight:
+        n_rows, weight = node.statistics.n_rows, node.statistics.weight
+        if n_rows > SAMPLE_ROWS:
+            # It was fitted on a sample: does it leave every branch the rows it must have?
+            counts = yield from rows.branch_counts(pair.split)
+            if counts.min() < max(1, self._limits.min_samples_leaf):
                 return False
+        # Rounding must not choose: of equals, the single feature wins.
+        if single and self._search.score(pair) <= self._search.score(single) + 1e-10 * weight:
+            return False
         if not search.must_hold_up:
             return True
-        n_rows, weight = node.statistics.n_rows, node.statistics.weight
         is_small = weight <= MAX_WEIGHT_TO_HOLD_UP and n_rows <= SAMPLE_ROWS
-        if is_small or search.n_categories(pair) * ROWS_PER_CATEGORY > n_rows:
-            return (yield from self._holds_up(pair, single, search, node, rows, max_branches))
-        return True
-
-    def _holds_up(
-        self,
-        pair: PairCandidate,
-        single: Candidate | None,
-        search: PairSearch,
-        node: NodeOfLevel,
-        rows: RowsOfNode,
-        max_branches: int,
-    ) -> Inquiry[bool]:
-        """Whether a pair gains more than the best single feature on new rows, too.
-
-        It must also keep some of what it gains on the rows that it was fitted on.
-        """
-        statistics = node.statistics
+        if not is_small and search.n_categories(pair) * ROWS_PER_CATEGORY <= n_rows:
+            return True
+        # It must also gain more on new rows, and keep some of what it gains on those that it was
+        # fitted on.
         features = pair.shape.first, pair.shape.second
         binned = (single.split.feature,) if single else ()
-        sample = yield from rows.sample(features, min(statistics.n_rows, SAMPLE_ROWS), binned)
+        sample = yield from rows.sample(features, min(n_rows, SAMPLE_ROWS), binned)
         of_pair = of_single = needed = 0.0
         for halving in sample.halvings(N_HALVINGS):
             needed += LEAST_KEPT * pair.gain
-            of_pair += search.gain_on_new_rows(
-                pair, sample, halving, statistics, max_branches, node.seed
-            )
+            of_pair += search.gain_on_new_rows(pair, sample, halving, node)
             if single:
-                of_single += self._search.gain_on_new_rows(
-                    single, sample, halving, statistics, max_branches, node.seed
-                )
+                of_single += self._search.gain_on_new_rows(single, sample, halving, node)
             if of_pair > max(CLEAR_LEAD * of_single, needed):
                 return True
         return of_pair > max(PAIR_LEAD * of_single, needed)
 
-    def _leaves_room(
-        self, pair: PairCandidate, node: NodeOfLevel, rows: RowsOfNode
-    ) -> Inquiry[bool]:
-        """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""
-        if node.statistics.n_rows <= SAMPLE_ROWS:
-            return True
-        counts = yield from rows.branch_counts(pair.split)
-        return bool(counts.min() >= max(1, self._limits.min_samples_leaf))
+    def _best_ahead(
+        self, best: Candidate, level: Level, found: FeatureShapes, i: int, max_branches: int
+    ) -> Candidate:
+        """The candidate of a node that is best if what comes after it counts, too.
+
+        That is what its children's best splits on single features gain.
+        """
+        rivals = self._search.rivals(best, found, i, self._limits.lookahead, LEAST_SHARE)
+        if len(rivals) == 1:
+            return best
+        node, gains = level.take(slice(i, i + 1)), []
+        for rival in rivals:
+            children = self._send(node, [rival])
+            children = children.take(self._may_split(children))
+            gains.append(rival.penalised_gain)
+            if len(children) > 0:
+                shapes = self._search_features(children, max_branches, False, self._draw)
+                singles = self._search.best(shapes, children.statistics, children.tree)
+                gains[-1] += sum(single.penalised_gain for single in singles if single is not None)
+        return rivals[int(np.argmax(gains))]
 
     def _split(self, level: Level, found: Sequence[Found]) -> Level:
         """Send nodes' rows to their children, which are returned."""
@@ -435,7 +396,7 @@ class Grower:
             channels = self._channels_below(level, found, numbers)
         else:
             channels = self._rows.totals(numbers)
-        statistics = describe(self._goal, self._rows, numbers, channels)
+        statistics = describe(self._rows, numbers, channels)
         tree = np.repeat(level.tree, [candidate.n_branches for candidate in found])
         return Level(numbers, statistics, level.depth + 1, tree, self._tree.numbered(tree))
 
@@ -446,7 +407,7 @@ class Grower:
 
         A histogram that is in this process is used instead of a message.
         """
-        channels = np.empty((len(numbers), self._goal.targets.n_channels))
+        channels = np.empty((len(numbers), self._rows.goal.targets.n_channels))
         is_told = np.ones(len(numbers), dtype=bool)
         last = 0
         for number, candidate in zip(level.numbers.tolist(), found, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,8 +27,30 @@ BINS_PER_CELL = 2
 ROWS_PER_SUM = 16
 
 
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Histograms to ask a holder of rows for, and the nodes of a level that they tell of.
+
+    Attributes
+    ----------
+    nodes : int array
+        Their places in the level.
+    asked : tuple
+        Arguments of `Rows.histograms`.
+    differing : dict of int to range
+        Nodes whose histograms are differences from their parents', with their families.
+    kept : set of int
+        Nodes whose histograms children will want.
+    """
+
+    nodes: np.ndarray
+    asked: tuple[np.ndarray, int, int, bool]
+    differing: dict[int, range] = field(default_factory=dict)
+    kept: set[int] = field(default_factory=set)
+
+
 class LevelHistograms:
-    """Has the histograms of one level after another summed.
+    """Says which histograms of one level after another have to be summed, and makes the others.
 
     Parameters
     ----------
@@ -84,8 +106,10 @@ class LevelHistograms:
                 for number in level.numbers[some].tolist():
                     self.kept.pop(number, None)
 
-    def parts(self, level: Level, keep: bool) -> Iterator[tuple[np.ndarray, Histograms]]:
-        """The histograms of some nodes, a part of the nodes or of the features at a time.
+    def requests(self, level: Level, keep: bool) -> Iterator[Request]:
+        """What to ask for the histograms of some nodes, a part of the nodes or features at a time.
+
+        The next request comes after the histograms of the one before were made.
 
         Parameters
         ----------
@@ -102,24 +126,35 @@ class LevelHistograms:
             return
         if not are_whole.all():
             nodes = np.flatnonzero(~are_whole)
-            yield nodes, self._rows.histograms(numbers[nodes], 0, self._n_features, sparse=True)
+            yield Request(nodes, (numbers[nodes], 0, self._n_features, True))
         whole = np.flatnonzero(are_whole)
         bytes_of_node = 8 * self._n_sums
         keep &= bytes_of_node * int(are_large.sum()) <= CALLS_THAT_WAIT * self._max_bytes
         size = max(1, self._max_bytes // max(bytes_of_node, 1))
         for first in range(0, len(whole), size):
             some = whole[first : first + size]
+            kept = some[are_large[some]] if keep or self._whole else some[:0]
             differing, summed = self._differing(numbers[some])
-            found = self._rows.histograms(summed, 0, self._n_features, sparse=False)
-            for own, histograms in self._with_differences(numbers[some], differing, summed, found):
-                assert histograms.sums is not None
-                if keep or self._whole:
-                    for node, sums in zip(some[own].tolist(), histograms.sums, strict=True):
-                        if are_large[node]:
-                            self.kept[numbers.item(node)] = sums
-                yield some[own], histograms
+            asked = summed, 0, self._n_features, False
+            yield Request(some, asked, differing, set(numbers[kept].tolist()))
         for number in numbers.tolist() if self.kept else ():
             self.kept.pop(self._parent(number), None)
+
+    def made(
+        self, level: Level, request: Request, found: Histograms
+    ) -> Iterator[tuple[np.ndarray, Histograms]]:
+        """Histograms of a request's nodes, with their places in the level, of those found."""
+        parts = [(request.nodes, found)]
+        if request.differing:
+            parts = self._with_differences(level, request, found)
+        for nodes, histograms in parts:
+            if request.kept:
+                assert histograms.sums is not None
+                numbers = level.numbers[nodes].tolist()
+                for number, sums in zip(numbers, histograms.sums, strict=True):
+                    if number in request.kept:
+                        self.kept[number] = sums
+            yield nodes, histograms
 
     def _are_large(self, level: Level) -> np.ndarray:
         """Which nodes' histograms are worth being kept as a whole, for children to subtract from.
@@ -141,7 +176,7 @@ class LevelHistograms:
         """The parent of a node; -1 for the root, and for children that are only tried."""
         return self._tree.parent[number] if number < self._tree.n_nodes else -1
 
-    def _by_features(self, level: Level) -> Iterator[tuple[np.ndarray, Histograms]]:
+    def _by_features(self, level: Level) -> Iterator[Request]:
         """Sums of bins that hold rows, for as many features at a time as fit in memory."""
         n_rows = int(level.statistics.n_rows.sum())
         n_cells = min(n_rows * self._n_features, len(level) * self._offsets[-1])
@@ -149,10 +184,7 @@ class LevelHistograms:
         size = max(1, self._n_features * self._max_bytes // max(8 * n_sums, 1))
         for first in range(0, self._n_features, size):
             last = min(first + size, self._n_features)
-            yield (
-                np.arange(len(level)),
-                self._rows.histograms(level.numbers, first, last, sparse=True),
-            )
+            yield Request(np.arange(len(level)), (level.numbers, first, last, True))
 
     def _differing(self, numbers: np.ndarray) -> tuple[dict[int, range], np.ndarray]:
         """Nodes whose histograms come by subtraction, with their families; and which to sum.
@@ -180,25 +212,19 @@ class LevelHistograms:
         return differing, np.append(numbers[is_summed], np.array(unwanted, dtype=np.int32))
 
     def _with_differences(
-        self,
-        numbers: np.ndarray,
-        differing: dict[int, range],
-        summed: np.ndarray,
-        found: Histograms,
-    ) -> Iterator[tuple[np.ndarray, Histograms]]:
+        self, level: Level, request: Request, found: Histograms
+    ) -> list[tuple[np.ndarray, Histograms]]:
         """The histograms that were summed, and those that differ from their parents' by these."""
-        if not differing:
-            yield np.arange(len(numbers)), found
-            return
         assert found.sums is not None
-        differs = np.array([number in differing for number in numbers.tolist()], dtype=bool)
-        n_wanted = len(numbers) - len(differing)
-        yield np.flatnonzero(~differs), replace(found, sums=found.sums[:n_wanted])
-        sums_of = dict(zip(summed.tolist(), found.sums, strict=True))
+        nodes, differing = request.nodes, request.differing
+        differs = np.array([n in differing for n in level.numbers[nodes].tolist()], dtype=bool)
+        sums_of = dict(zip(request.asked[0].tolist(), found.sums, strict=True))
         sums = room_for_sums(len(differing), *found.sums.shape[1:])
         for own, number in zip(sums, differing, strict=True):
             first, *others = [child for child in differing[number] if child != number]
             np.subtract(self.kept[self._tree.parent[number]], sums_of[first], out=own)
             for child in others:
                 own -= sums_of[child]
-        yield np.flatnonzero(differs), replace(found, sums=sums)
+        n_wanted = len(nodes) - len(differing)
+        summed = replace(found, sums=found.sums[:n_wanted])
+        return [(nodes[~differs], summed), (nodes[differs], replace(found, sums=sums))]

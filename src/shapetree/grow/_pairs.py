@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,12 +21,14 @@ from shapetree.grow._candidates import (
     CandidateOptions,
     CandidateSearch,
     FeatureShapes,
+    PairCandidate,
+    SearchedNode,
     gain_of,
 )
 from shapetree.grow._pair_options import PairList, PairOptions
 from shapetree.grow._row_holder import Histograms
 from shapetree.grow._rows_of_node import Halving, RowsOfNode, Sample
-from shapetree.grow._splits import PairSplit, cuts_of, number_cuts
+from shapetree.grow._splits import cuts_of, number_cuts
 from shapetree.tree._shape import PairShape
 
 # Growing an inner tree on a grid takes as long as this many visits of a row by a pair.
@@ -89,37 +90,6 @@ class PairFrame:
             self.slopes = self.sines / self.cosines
 
 
-@dataclass(frozen=True)
-class PairCandidate:
-    """A shape function of a pair that a node may split on.
-
-    Attributes
-    ----------
-    shape : PairShape
-    gain : float
-        Impurity mass that it takes away.
-    penalised_gain : float
-        The same, less all penalties but the split's.
-    start : array of shape (1,)
-        How its inner tree starts.
-    """
-
-    shape: PairShape
-    gain: float
-    penalised_gain: float
-    start: np.ndarray
-
-    @property
-    def n_branches(self) -> int:
-        """Number of branches."""
-        return self.shape.n_branches
-
-    @property
-    def split(self) -> PairSplit:
-        """The split."""
-        return PairSplit(self.shape)
-
-
 class PairSearch:
     """Finds the best pair of a node from its histogram, grids of pairs, and a sample of its rows.
 
@@ -157,12 +127,7 @@ class PairSearch:
         )
 
     def considered(
-        self,
-        node: NodeStatistics,
-        rows: RowsOfNode,
-        histogram: np.ndarray,
-        max_branches: int,
-        node_number: int,
+        self, node: SearchedNode, rows: RowsOfNode, histogram: np.ndarray
     ) -> Inquiry[PairList]:
         """The pairs of a node that get a grid, all or as many as are to be screened.
 
@@ -171,21 +136,19 @@ class PairSearch:
         options, pairs = self._options, self._options.pairs
         sieves = len(self._frame.features) > options.max_features
         if sieves or len(pairs) > options.n_screened:
-            shapes = self._shapes_of_features(node, histogram, max_branches, node_number)
+            shapes = self._shapes_of_features(node, histogram)
             if sieves:
                 pairs = pairs.among(np.sort(_greatest(shapes.gains, options.max_features)))
             if len(pairs) > options.n_screened:
-                pairs = yield from self._promising(pairs, shapes, node, rows, max_branches)
+                pairs = yield from self._promising(pairs, shapes, node, rows)
         return pairs
 
     def best(
         self,
         pairs: PairList,
-        node: NodeStatistics,
+        node: SearchedNode,
         rows: RowsOfNode,
         histogram: np.ndarray,
-        max_branches: int,
-        node_number: int,
         to_beat: float,
     ) -> Inquiry[PairCandidate | None]:
         """Find the pair with the greatest gain after penalties.
@@ -194,26 +157,23 @@ class PairSearch:
         ----------
         pairs : PairList
             Those that are `considered`.
-        node : NodeStatistics
+        node : SearchedNode
         rows : RowsOfNode
             The node's rows.
         histogram : array
             Their histogram over the bins of the grids.
-        max_branches : int
-        node_number : int
-            Seeds random starts, together with the fit's own seed.
         to_beat : float
             Gain after penalties that a pair must have to be of use.
         """
         options = self._options
-        search_options = self._search_options(node, max_branches, node_number)
+        search_options = self._search_options(node)
         n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
         n_visits = VISITS_PER_GROUPED_BIN * len(histogram)
         groups = self._screen.groups(histogram, threads_for(n_visits, self._n_threads))
         finalists, information = yield from self._weigh(
             pairs, node, rows, histogram, groups, n_threads
         )
-        needed = to_beat + self.pair_penalty(node)
+        needed = to_beat + self.pair_penalty(node.statistics)
         is_choosy = len(pairs) > options.n_fitted and self.must_hold_up
         if is_choosy:
             least = max(
@@ -233,7 +193,7 @@ class PairSearch:
         chosen = _greatest(gains, CLOSE_LOOKS_PER_FIT * options.n_fitted)
         finalists, gains, starts = finalists[chosen], gains[chosen], starts[chosen]
         closer, other_starts = yield from self._grow(finalists, None, *about)
-        is_better = closer > gains + 1e-10 * node.weight
+        is_better = closer > gains + 1e-10 * node.statistics.weight
         gains[is_better], starts[is_better] = closer[is_better], other_starts[is_better]
         chosen = _greatest(gains, options.n_fitted)
         if is_choosy:
@@ -252,7 +212,7 @@ class PairSearch:
     def _weigh(
         self,
         pairs: PairList,
-        node: NodeStatistics,
+        node: SearchedNode,
         rows: RowsOfNode,
         histogram: np.ndarray,
         groups: Groups,
@@ -263,7 +223,7 @@ class PairSearch:
         n_stats = self._goal.targets.n_stats
         first_bins = slice(0, self._frame.offsets[1])
         whole = self._goal.criterion.impurity(histogram[first_bins].sum(axis=0)[:n_stats])
-        noise = self._goal.noise(node)
+        noise = self._goal.noise(node.statistics)
         leaders = _Leaders(self._options.n_finalists)
         for first, some in pairs.parts(self._chunk(n_groups)):
             cells = yield from rows.grids(some, groups.rough_of_bin, n_groups)
@@ -301,9 +261,8 @@ class PairSearch:
         self,
         pairs: PairList,
         univariate: FeatureShapes,
-        node: NodeStatistics,
+        node: SearchedNode,
         rows: RowsOfNode,
-        max_branches: int,
     ) -> Inquiry[PairList]:
         """The most promising pairs by the paper's filter, from each feature's own best shape."""
         options, goal = self._options, self._goal
@@ -311,31 +270,33 @@ class PairSearch:
         branch_of_bin = np.where(branch_of_bin == NO_BRANCH_MARK, 0, branch_of_bin)
         gains = np.maximum(univariate.gains, 0.0)
         leaders = _Leaders(options.n_screened)
-        for first, some in pairs.parts(self._chunk(max_branches)):
-            cells = yield from rows.grids(some, branch_of_bin, max_branches, options.filter_rows)
+        for first, some in pairs.parts(self._chunk(node.max_branches)):
+            cells = yield from rows.grids(
+                some, branch_of_bin, node.max_branches, options.filter_rows
+            )
             seen = goal.criterion.weight(cells[0].sum(axis=0)[: goal.targets.n_stats])
             crossed = self._screen.losses(cells, 0.0, self._n_threads)
-            alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * (seen / node.weight)
+            alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * (
+                seen / node.statistics.weight
+            )
             # The loss of the better feature alone, minus that of both, apart from the node's own.
             leaders.add(first, -alone - crossed)
         return PairList(np.empty(0), pairs.take(leaders.numbers))
 
-    def _shapes_of_features(
-        self, node: NodeStatistics, histogram: np.ndarray, max_branches: int, node_number: int
-    ) -> FeatureShapes:
+    def _shapes_of_features(self, node: SearchedNode, histogram: np.ndarray) -> FeatureShapes:
         """Each feature's own best shape function."""
         search = CandidateSearch(self._frame.features, self._goal, self._search_options_of_fit)
         found = FeatureShapes.empty(1, search.offsets)
         histograms = Histograms(0, len(self._frame.features), histogram[None])
-        numbers = np.array([node_number])
-        search.search(Statistics.of(node), numbers, max_branches, histograms, found)
+        about = Statistics.of(node.statistics), np.array([node.seed]), node.max_branches
+        search.search(*about, histograms, found)
         return found.of(0)
 
     def _fit(
         self,
         pairs: np.ndarray,
         starts: np.ndarray,
-        node: NodeStatistics,
+        node: SearchedNode,
         rows: RowsOfNode,
         groups: Groups,
         search_options: dict[str, Any],
@@ -353,8 +314,9 @@ class PairSearch:
                 sample, sample.rows, places, starts[some], groups.positions, search_options
             )
             which = int(np.argmax(fits.penalised_gains))
-            gain = sample.scale * fits.penalised_gains[which] - self.pair_penalty(node)
-            gain += self._penalties.free_branch(node)
+            gain = sample.scale * fits.penalised_gains[which]
+            gain -= self.pair_penalty(node.statistics)
+            gain += self._penalties.free_branch(node.statistics)
             if gain > (0.0 if best is None else best.penalised_gain):
                 best = PairCandidate(
                     self._shape(pairs[first + which], fits, which, groups.positions),
@@ -402,29 +364,15 @@ class PairSearch:
         return sum(len(positions) for positions in candidate.shape.positions)
 
     def gain_on_new_rows(
-        self,
-        candidate: PairCandidate,
-        sample: Sample,
-        halving: Halving,
-        node: NodeStatistics,
-        max_branches: int,
-        node_number: int,
+        self, candidate: PairCandidate, sample: Sample, halving: Halving, node: SearchedNode
     ) -> float:
         """What a candidate's pair gains on either half of a sample when fitted on the other.
 
-        Parameters
-        ----------
-        candidate : PairCandidate
-        sample : Sample
-            The values of the pair's features.
-        halving : Halving
-        node : NodeStatistics
-        max_branches : int
-        node_number : int
+        The sample has the values of the pair's features.
         """
         shape = candidate.shape
         pair = np.array([[sample.features.index(f) for f in (shape.first, shape.second)]])
-        options = self._search_options(node, max_branches, node_number)
+        options = self._search_options(node)
         gain = 0.0
         for fitted, new in halving:
             if len(fitted) == 0 or len(new) == 0:
@@ -455,16 +403,14 @@ class PairSearch:
                 )  # fmt: skip
         return np.asarray(self._screen.groups(sums[0], 1).positions)
 
-    def _search_options(
-        self, node: NodeStatistics, max_branches: int, node_number: int
-    ) -> dict[str, Any]:
-        part_price = self._penalties.part_price(self._goal, node)
+    def _search_options(self, node: SearchedNode) -> dict[str, Any]:
+        part_price = self._penalties.part_price(self._goal, node.statistics)
         return {
             # For each leaf that it adds, a third branch hardly ever gains as much as a second.
-            "max_branches": 2 if self._search_options_of_fit.per_leaf else max_branches,
+            "max_branches": 2 if self._search_options_of_fit.per_leaf else node.max_branches,
             "region_penalty": self._goal.region_penalty * part_price,
-            "branch_penalty": self._penalties.branch_price(self._goal, node),
-            "seed": self._seed + node_number,
+            "branch_penalty": self._penalties.branch_price(self._goal, node.statistics),
+            "seed": self._seed + node.seed,
         }
 
     def pair_penalty(self, node: NodeStatistics) -> float:

@@ -319,7 +319,7 @@ class JoinedRefinedRows:
     def describe(self, nodes: list[int]) -> Statistics:
         """Statistics of nodes."""
         numbers = np.array(nodes, dtype=np.int32)
-        return describe(self.rows.goal, self.rows, numbers, self.rows.totals(numbers))
+        return describe(self.rows, numbers, self.rows.totals(numbers))
 
     def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
         """Rows of split nodes in each bin, or in each region of a pair, missing values last."""

@@ -10,7 +10,7 @@ import numpy as np
 from shapetree.data._map_join import Inquiry
 from shapetree.data._sums import exact_unit
 from shapetree.data._targets import ClassGoal
-from shapetree.grow._candidates import CandidateOptions
+from shapetree.grow._candidates import CandidateOptions, SearchedNode
 from shapetree.grow._pair_options import PairList
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._splits import PairSplit, number_cuts
@@ -139,10 +139,10 @@ class PairRefitter:
                 most = most_in_wrong_branches((yield from care.losses_by_ratio()), slack)
             lost = 2.0 * most / divisor
             to_beat = max(node.impurity * node.weight - lost - search.pair_penalty(node), 0.0)
-        about = node, rows, histogram, care.n_branches, 0
+        searched = SearchedNode(node, 0, care.n_branches)
         if pairs is None or self._copies is None:
-            pairs = yield from search.considered(*about)
-        found = yield from search.best(pairs, *about, to_beat=to_beat)
+            pairs = yield from search.considered(searched, rows, histogram)
+        found = yield from search.best(pairs, searched, rows, histogram, to_beat)
         if found is None:
             return None
         self._seen[number] = replace(now, n_found=n_found + 1)

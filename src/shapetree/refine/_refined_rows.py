@@ -337,7 +337,7 @@ class LocalRefinedRows:
     def describe(self, nodes: list[int]) -> Statistics:
         """Statistics of nodes."""
         numbers = _numbers(nodes)
-        return describe(self._goal, self.rows, numbers, self.rows.totals(numbers))
+        return describe(self.rows, numbers, self.rows.totals(numbers))
 
     def rows_of(self, node: int) -> np.ndarray:
         """Rows of a node."""

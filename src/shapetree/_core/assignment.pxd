@@ -1,15 +1,10 @@
 # Assignments: which branch each piece goes to.
 
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t
 
 from shapetree._core.criterion cimport CriterionInfo
+from shapetree._core.options cimport Options
 from shapetree._core.threads cimport Arena, branch_t
-
-cdef enum AssignmentKind:
-    AUTO = 0                  # exact where that is cheap, else several starts, then descent
-    COORDINATE_DESCENT = 1    # the better of root split and k-means, then descent
-    KMEANS = 2                # k-means alone
-    RANDOM = 3                # a random start, then descent
 
 ctypedef struct Pieces:
     int n_pieces
@@ -31,6 +26,6 @@ cdef void order_by_content(
 ) noexcept nogil
 
 cdef void assign_pieces(
-    const CriterionInfo* c, Pieces pieces, int max_branches, int kind, int min_rows,
-    uint64_t seed, Arena* arena, branch_t* out, bint* found,
+    const CriterionInfo* c, Pieces pieces, const Options* options, Arena* arena, branch_t* out,
+    bint* found,
 ) noexcept nogil

@@ -9,6 +9,7 @@ from libc.string cimport memcpy
 from shapetree._core.criterion cimport (
     ABSOLUTE, GINI, SQUARED, Criterion, CriterionInfo, dot, impurity, supergradient, weight_of,
 )
+from shapetree._core.options cimport AUTO, COORDINATE_DESCENT, KMEANS, RANDOM, Options
 from shapetree._core.threads cimport (
     LONG_WORK, Arena, Mark, arena_free, arena_init, arena_mark, arena_release, arena_take, branch_t,
     must_stop, take_branches, take_doubles, take_ints,
@@ -431,32 +432,37 @@ cdef int ordering_statistics(
     return n_chosen
 
 
-cdef int order_pieces(
-    const CriterionInfo* c, Pieces pieces, Arena* arena, int32_t* orders
-) noexcept nogil:
-    """The pieces by the shares of some statistics, one order after another; how many there are."""
+ctypedef struct Orders:
+    # The pieces by the shares of some statistics, one order of all of them after another.
+    int n
+    int32_t* piece            # n x n_pieces
+
+
+cdef Orders order_pieces(const CriterionInfo* c, Pieces pieces, Arena* arena) noexcept nogil:
+    """Order the pieces; check `arena.failed` afterwards."""
     cdef:
+        int n = pieces.n_pieces, n_stats = c.n_stats, i, o
+        Orders orders = Orders(1, take_ints(arena, <size_t> MAX_ORDERS * n))
         Mark mark = arena_mark(arena)
-        int n = pieces.n_pieces, n_stats = c.n_stats, n_orders = 1, i, o
         int32_t* chosen = take_ints(arena, MAX_ORDERS)
         double* key = take_doubles(arena, n)
         double* weight = take_doubles(arena, n)
         const double* s
     if arena.failed:
-        return 0
+        return orders
     if c.kind != ABSOLUTE:
-        n_orders = ordering_statistics(c, pieces, arena, chosen)
+        orders.n = ordering_statistics(c, pieces, arena, chosen)
     for i in range(n):
         weight[i] = weight_of(c, pieces.stats + i * n_stats)
-    for o in range(n_orders):
+    for o in range(orders.n):
         for i in range(n):
             s = pieces.stats + i * n_stats
             key[i] = dot(s, c.level, n_stats) if c.kind == ABSOLUTE else s[chosen[o]]
             key[i] = key[i] / weight[i] if weight[i] > 0.0 else 0.0
-            orders[o * n + i] = i
-        sort_by_key(key, orders + o * n, n)
+            orders.piece[o * n + i] = i
+        sort_by_key(key, orders.piece + o * n, n)
     arena_release(arena, mark)
-    return n_orders
+    return orders
 
 
 cdef double split_branch_by_order(
@@ -509,8 +515,7 @@ cdef double split_branch_by_order(
 
 
 cdef void split_best_branch(
-    const CriterionInfo* c, Pieces pieces, const int32_t* orders, int n_orders, int k,
-    Arena* arena, branch_t* branch,
+    const CriterionInfo* c, Pieces pieces, Orders orders, int k, Arena* arena, branch_t* branch
 ) noexcept nogil:
     """Make k branches from k - 1: the best cut of any branch by any order."""
     cdef:
@@ -525,11 +530,12 @@ cdef void split_best_branch(
         return
     memcpy(best, branch, n)
     for b in range(k - 1):
-        for o in range(n_orders):
+        for o in range(orders.n):
             if pauses(arena, &n_cells, <Py_ssize_t> n * c.n_stats):
                 break
             memcpy(trial, branch, n)
-            gain = split_branch_by_order(c, pieces, orders + o * n, b, k - 1, arena, trial)
+            gain = split_branch_by_order(
+                c, pieces, orders.piece + o * n, b, k - 1, arena, trial)
             if gain > most:
                 most = gain
                 memcpy(best, trial, n)
@@ -566,8 +572,8 @@ cdef double paper_start(
 
 
 cdef void assign_by_descent(
-    const CriterionInfo* c, Pieces pieces, const int32_t* orders, int n_orders, int k, int n_passes,
-    Arena* arena, const branch_t* fewer, branch_t* branch,
+    const CriterionInfo* c, Pieces pieces, Orders orders, int k, int n_passes, Arena* arena,
+    const branch_t* fewer, branch_t* branch,
 ) noexcept nogil:
     """The better of two descents: from the paper's start, and from a split of `fewer` branches."""
     cdef:
@@ -581,34 +587,35 @@ cdef void assign_by_descent(
     loss = descend(c, pieces, k, n_passes, 0, arena, branch)
     for i in range(n):
         other[i] = fewer[i] if fewer != NULL else 0
-    split_best_branch(c, pieces, orders, n_orders, k, arena, other)
+    split_best_branch(c, pieces, orders, k, arena, other)
     if descend(c, pieces, k, n_passes, 0, arena, other) < loss:
         memcpy(branch, other, n)
     arena_release(arena, mark)
 
 
 cdef void assign_pieces(
-    const CriterionInfo* c, Pieces pieces, int max_branches, int kind, int min_rows,
-    uint64_t seed, Arena* arena, branch_t* out, bint* found,
+    const CriterionInfo* c, Pieces pieces, const Options* options, Arena* arena, branch_t* out,
+    bint* found,
 ) noexcept nogil:
-    """Assign the pieces to k branches, for each k = 2..max_branches.
+    """Assign the pieces to k branches, for each k = 2..max_branches of the options.
 
     `out` ((max_branches - 1) x n_pieces) receives the branches, `found` whether there is such an
     assignment; it may leave branches empty or, if not exact, with fewer than `min_rows`.
     """
     cdef:
-        int i, k, n_orders = 0, n = pieces.n_pieces, n_passes = max_passes(c, n, max_branches)
-        int32_t* orders = NULL
+        int i, k, n = pieces.n_pieces, kind = options.assignment
+        int max_branches = options.max_branches, n_passes = max_passes(c, n, max_branches)
+        uint64_t seed = options.seed
+        Orders orders
         branch_t* branch
         branch_t* fewer = NULL
     if kind == AUTO and has_exact_assignment(c):
-        assign_exactly(c, pieces, max_branches, min_rows, arena, out, found)
+        assign_exactly(c, pieces, max_branches, options.min_rows, arena, out, found)
         return
     if kind == AUTO:
-        orders = take_ints(arena, <size_t> MAX_ORDERS * n)
+        orders = order_pieces(c, pieces, arena)
         if arena.failed:
             return
-        n_orders = order_pieces(c, pieces, arena, orders)
     for k in range(2, max_branches + 1):
         branch = out + (k - 2) * n
         found[k - 2] = n >= k and not (arena.stop != NULL and arena.stop[0])
@@ -617,8 +624,7 @@ cdef void assign_pieces(
         if not found[k - 2]:
             continue
         if kind == AUTO:
-            assign_by_descent(
-                c, pieces, orders, n_orders, k, n_passes, arena, fewer, branch)
+            assign_by_descent(c, pieces, orders, k, n_passes, arena, fewer, branch)
         elif kind == COORDINATE_DESCENT:
             paper_start(c, pieces, k, n_passes, arena, branch)
             descend(c, pieces, k, n_passes, seed, arena, branch)
@@ -638,8 +644,7 @@ def assign(Criterion criterion not None, stats, n_rows=None, *, int max_branches
         const double[:, ::1] s = np.ascontiguousarray(stats, dtype=np.float64)
         const int32_t[::1] rows
         branch_t[:, ::1] branches
-        int code = KINDS[kind]
-        uint64_t state = seed
+        Options options
         Arena arena
         Pieces pieces
         bint* found
@@ -659,12 +664,13 @@ def assign(Criterion criterion not None, stats, n_rows=None, *, int max_branches
     pieces.stats = &s[0, 0]
     pieces.n_rows = &rows[0]
     pieces.root_cut = root_cut
+    options.assignment, options.max_branches = KINDS[kind], max_branches
+    options.min_rows, options.seed = min_rows, seed
     arena_init(&arena)
     found = <bint*> arena_take(&arena, max_branches * sizeof(bint))
     if found != NULL:
         with nogil:
-            assign_pieces(&criterion.info, pieces, max_branches, code, min_rows, state, &arena,
-                          &branches[0, 0], found)
+            assign_pieces(&criterion.info, pieces, &options, &arena, &branches[0, 0], found)
     result = {} if found == NULL else {k: out[k - 2] for k in range(2, max_branches + 1)
                                        if found[k - 2]}
     arena_free(&arena)

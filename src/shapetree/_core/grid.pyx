@@ -24,11 +24,12 @@ from shapetree._core.criterion cimport (
     value_of, weight_of,
 )
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, targets_from
+from shapetree._core.options cimport Options
 from shapetree._core.pair_tree cimport (
     FIRST_AXIS, SECOND_AXIS, PairNode, PairShape, PairTree, add_children, can_pay, choose_branches,
     grow, options_for_pairs, plant, set_price, take_tree,
 )
-from shapetree._core.search cimport Options, options_of
+from shapetree._core.search cimport options_of
 from shapetree._core.threads cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches, take_doubles,
     take_ints,

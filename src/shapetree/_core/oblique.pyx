@@ -27,11 +27,12 @@ from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity, weigh
 from shapetree._core.grid cimport Start, check_pairs
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row
 from shapetree._core.inner_tree cimport Bins, Cut, Scan, best_cut, prepare_scan
+from shapetree._core.options cimport Options
 from shapetree._core.pair_tree cimport (
     HIDDEN, INNER, MAX_REGIONS, PairNode, PairShape, PairTree, add_children, can_pay,
     choose_branches, grow, max_leaves_of, options_for_pairs, plant, set_price, take_tree,
 )
-from shapetree._core.search cimport Options, options_of
+from shapetree._core.search cimport options_of
 from shapetree._core.sorting cimport sort_items
 from shapetree._core.threads cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches, take_doubles,

@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, uint64_t
 
 from shapetree._core.criterion cimport CriterionInfo
-from shapetree._core.search cimport Options
+from shapetree._core.options cimport Options
 from shapetree._core.threads cimport Arena, branch_t
 
 cdef enum:

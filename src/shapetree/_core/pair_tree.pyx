@@ -12,7 +12,8 @@ from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.criterion cimport (
     SQUARED, CriterionInfo, dot, impurity, supergradient, weight_of,
 )
-from shapetree._core.search cimport Options, has_room, least_gain_of_cut, number_branches
+from shapetree._core.options cimport Options
+from shapetree._core.search cimport has_room, least_gain_of_cut, number_branches
 from shapetree._core.threads cimport (
     Arena, Mark, arena_mark, arena_release, arena_take, branch_t, take_branches, take_doubles,
     take_ints,
@@ -412,8 +413,7 @@ cdef void choose_branches(
     pieces.stats = stats
     pieces.n_rows = n_rows
     pieces.root_cut = first + n_low
-    assign_pieces(c, pieces, most, options.assignment, options.min_rows, options.seed, arena,
-                  assigned, found)
+    assign_pieces(c, pieces, options, arena, assigned, found)
     for k in range(2, most + 1):
         if not found[k - 2]:
             continue

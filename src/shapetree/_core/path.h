@@ -16,14 +16,39 @@
 #define WITH_CONSTANTS static inline
 #endif
 
-/* What a cell costs in a branch: an entry of `costs` (n x k), or, where there are prices (k x 2),
-   the two statistics of the cell times their prices. */
+/* What n cells cost in k branches: an entry of `costs` (n x k), or, where there are prices (k x 2),
+   the two statistics of the cell times their prices. Every switch but the first costs `penalty`. */
+typedef struct {
+    const double *costs;
+    const double *prices;
+    int n;
+    int k;
+    double penalty;
+} PathCosts;
+
 WITH_CONSTANTS double price_of_cell(const double *costs, const double *prices, int64_t i, int b,
                                     const int k) {
     if (prices)
         return costs[2 * i] * prices[2 * b] + costs[2 * i + 1] * prices[2 * b + 1];
     return costs[i * k + b];
 }
+
+/* Where paths came from, with room for n * k, and where the cheapest one goes, with room for n. */
+typedef struct {
+    int32_t *came_entered;
+    uint8_t *came_branch;
+    int32_t *stop;
+    uint8_t *branch;
+} PathFound;
+
+/* The paths of a cell: what they cost if they are still in their first branch, or have switched,
+   and where they came to their branch. Room for k of each. */
+typedef struct {
+    double *staying;
+    double *moved;
+    double *cost;
+    int32_t *entered;
+} PathState;
 
 /* Viterbi. A path is either still in its first branch, at the cost `staying`, or has switched, at
    the cost `moved`; then `entered` is the cell where it came to its branch, and at this cell and
@@ -34,11 +59,15 @@ WITH_CONSTANTS double price_of_cell(const double *costs, const double *prices, i
        staying'[b] = cost[b] + staying[b]
 
    Of equals, a path that stays wins, then the lower branch. Returns the number of segments;
-   `stop` and `branch` (room for n) receive their ends and branches. */
-WITH_CONSTANTS int path_through(const double *costs, const double *prices, int n, const int k,
-                                double penalty, double *staying, double *moved, double *cost,
-                                int32_t *entered, int32_t *came_entered, uint8_t *came_branch,
-                                int32_t *stop, uint8_t *branch) {
+   `stop` and `branch` receive their ends and branches. */
+WITH_CONSTANTS int path_through(const PathCosts *path, const double *prices, const int k,
+                                PathState state, PathFound found) {
+    const double *costs = path->costs;
+    const double penalty = path->penalty;
+    const int n = path->n;
+    double *staying = state.staying, *moved = state.moved, *cost = state.cost;
+    int32_t *entered = state.entered, *came_entered = found.came_entered, *stop = found.stop;
+    uint8_t *came_branch = found.came_branch, *branch = found.branch;
     for (int b = 0; b < k; b++) {
         staying[b] = price_of_cell(costs, prices, 0, b, k);
         moved[b] = INFINITY;
@@ -120,26 +149,23 @@ WITH_CONSTANTS int path_through(const double *costs, const double *prices, int n
     case K: {                                                                                  \
         double staying[K], moved[K], cost[K];                                                  \
         int32_t entered[K];                                                                    \
-        if (prices)                                                                            \
-            return path_through(costs, prices, n, K, penalty, staying, moved, cost, entered,   \
-                                came_entered, came_branch, stop, branch);                      \
-        return path_through(costs, 0, n, K, penalty, staying, moved, cost, entered,            \
-                            came_entered, came_branch, stop, branch);                          \
+        const PathState state = {staying, moved, cost, entered};                               \
+        if (path->prices)                                                                      \
+            return path_through(path, path->prices, K, state, found);                          \
+        return path_through(path, 0, K, state, found);                                         \
     }
 
-/* `came_entered` and `came_branch` have room for n * k. At most 256 branches. */
-static int cheapest_segments_of(const double *costs, const double *prices, int n, int k,
-                                double penalty, int32_t *came_entered, uint8_t *came_branch,
-                                int32_t *stop, uint8_t *branch) {
-    switch (k) {
+/* At most 256 branches. */
+static int cheapest_segments_of(const PathCosts *path, PathFound found) {
+    switch (path->k) {
         PATH_OF(2)
         PATH_OF(3)
         PATH_OF(4)
     default: {
         double staying[256], moved[256], cost[256];
         int32_t entered[256];
-        return path_through(costs, prices, n, k, penalty, staying, moved, cost, entered,
-                            came_entered, came_branch, stop, branch);
+        const PathState state = {staying, moved, cost, entered};
+        return path_through(path, path->prices, path->k, state, found);
     }
     }
 }

@@ -24,6 +24,8 @@ ctypedef struct Axis:
     # The cells of an ordered feature, and room to polish its shape functions.
     Scan scan                # without the missing cell
     bint has_missing         # whether the statistics of the missing cell follow those of the others
+    double penalty           # of a segment beyond two
+    int max_segments
     double* prices           # k x n_stats
     double* costs            # n_cells x k, unless there are two statistics
     int32_t* came_entered    # n_cells x k
@@ -45,8 +47,8 @@ cdef double segments_loss(
 cdef void take_room_to_polish(Axis* axis, int max_branches, Arena* arena) noexcept nogil
 
 cdef bint polish_segments(
-    Axis* axis, int k, double penalty, int max_segments, double* objective, double* sums,
-    Segments* shape, const Segments* settled, Arena* arena,
+    Axis* axis, int k, double* objective, double* sums, Segments* shape, const Segments* settled,
+    Arena* arena,
 ) noexcept nogil
 
 cdef int extra_parts(Cells cells, const branch_t* branch) noexcept nogil

@@ -22,10 +22,18 @@ from shapetree._core.threads cimport (
 )
 
 cdef extern from "path.h":
-    int cheapest_segments_of(
-        const double* costs, const double* prices, int n, int k, double penalty,
-        int32_t* came_entered, branch_t* came_branch, int32_t* stop, branch_t* branch,
-    ) noexcept nogil
+    ctypedef struct PathCosts:
+        const double* costs
+        const double* prices
+        int n
+        int k
+        double penalty
+    ctypedef struct PathFound:
+        int32_t* came_entered
+        branch_t* came_branch
+        int32_t* stop
+        branch_t* branch
+    int cheapest_segments_of(const PathCosts* path, PathFound found) noexcept nogil
 
 cdef enum:
     MAX_ROUNDS = 20
@@ -280,28 +288,25 @@ cdef void take_room_to_polish(Axis* axis, int max_branches, Arena* arena) noexce
     axis.trial = take_segments(arena, n)
 
 
-cdef void find_cheapest_segments(
-    Axis* axis, int k, double penalty, int max_segments, Arena* arena
-) noexcept nogil:
+cdef void find_cheapest_segments(Axis* axis, int k, Arena* arena) noexcept nogil:
     """The cheapest path through the cells at the current prices, into `axis.trial`."""
     cdef:
         int n = axis.scan.bins.n_bins, n_stats = axis.scan.c.n_stats, i, b
         const double* stats = axis.scan.bins.stats
-        const double* prices = NULL
-        const double* costs = axis.costs
+        PathCosts path = PathCosts(axis.costs, NULL, n, k, axis.penalty)
+        PathFound found = PathFound(
+            axis.came_entered, axis.came_branch, axis.trial.stop, axis.trial.branch)
     if n_stats == 2:
-        costs = stats
-        prices = axis.prices
+        path.costs = stats
+        path.prices = axis.prices
     else:
         for i in range(n):
             for b in range(k):
                 axis.costs[<Py_ssize_t> i * k + b] = dot(
                     stats + <Py_ssize_t> i * n_stats, axis.prices + b * n_stats, n_stats)
-    axis.trial.n = cheapest_segments_of(
-        costs, prices, n, k, penalty, axis.came_entered, axis.came_branch,
-        axis.trial.stop, axis.trial.branch)
-    if axis.trial.n > max_segments:
-        limit_path(costs, prices, n, k, penalty, max_segments, arena, &axis.trial)
+    axis.trial.n = cheapest_segments_of(&path, found)
+    if axis.trial.n > axis.max_segments:
+        limit_path(&path, axis.max_segments, arena, &axis.trial)
 
 
 cdef void find_cheapest_path(
@@ -315,37 +320,36 @@ cdef void find_cheapest_path(
     cdef:
         Mark mark = arena_mark(arena)
         size_t n_states = <size_t> n * k
-        int32_t* came_entered = take_ints(arena, n_states)
-        branch_t* came_branch = take_branches(arena, n_states)
-        Segments path = take_segments(arena, n)
+        Segments shape = take_segments(arena, n)
+        PathCosts path = PathCosts(costs, NULL, n, k, penalty)
+        PathFound found = PathFound(
+            take_ints(arena, n_states), take_branches(arena, n_states), shape.stop, shape.branch)
         int i, start = 0
     if arena.failed:
         return
-    path.n = cheapest_segments_of(
-        costs, NULL, n, k, penalty, came_entered, came_branch, path.stop, path.branch)
-    if path.n > max_segments:
-        limit_path(costs, NULL, n, k, penalty, max_segments, arena, &path)
-    for i in range(path.n):
-        memset(branch + start, path.branch[i], path.stop[i] - start)
-        start = path.stop[i]
+    shape.n = cheapest_segments_of(&path, found)
+    if shape.n > max_segments:
+        limit_path(&path, max_segments, arena, &shape)
+    for i in range(shape.n):
+        memset(branch + start, shape.branch[i], shape.stop[i] - start)
+        start = shape.stop[i]
     arena_release(arena, mark)
 
 
 cdef void limit_path(
-    const double* costs, const double* prices, int n, int k, double penalty, int max_segments,
-    Arena* arena, Segments* path,
+    const PathCosts* path, int max_segments, Arena* arena, Segments* shape
 ) noexcept nogil:
     """The cheapest path of at most so many segments, those beyond two at a price.
 
     best[s, b] is the cost of the cheapest path so far that is in branch b after s switches:
 
         best'[s, b] = cost[i, b] + min(best[s, b], price + min of best[s - 1, c] over c != b)
-
-    A cell costs an entry of `costs` (n x k) or, where there are prices (k x 2), its two statistics
-    times these.
     """
     cdef:
         Mark mark = arena_mark(arena)
+        const double* costs = path.costs
+        const double* prices = path.prices
+        int n = path.n, k = path.k
         int n_states = max_segments * k, i, s, b, state, other, cheapest, second
         double* best = take_doubles(arena, n_states)
         # For each cell and state, the branch it was entered from at that cell, or NO_NAME.
@@ -377,7 +381,7 @@ cdef void limit_path(
                     continue
                 other = second if b == cheapest else cheapest
                 if other >= 0:
-                    switched = best[(s - 1) * k + other] + (penalty if s > 1 else 0.0)
+                    switched = best[(s - 1) * k + other] + (path.penalty if s > 1 else 0.0)
                     if switched < best[state]:
                         best[state] = switched
                         came_from[<Py_ssize_t> i * n_states + state] = other
@@ -387,25 +391,25 @@ cdef void limit_path(
         if best[other] < best[state]:
             state = other
     s = state // k
-    path.n = s + 1
-    path.stop[s] = n
-    path.branch[s] = state % k
+    shape.n = s + 1
+    shape.stop[s] = n
+    shape.branch[s] = state % k
     for i in range(n - 1, 0, -1):
-        other = came_from[<Py_ssize_t> i * n_states + s * k + path.branch[s]]
+        other = came_from[<Py_ssize_t> i * n_states + s * k + shape.branch[s]]
         if other != NO_NAME:
             s -= 1
-            path.stop[s] = i
-            path.branch[s] = other
+            shape.stop[s] = i
+            shape.branch[s] = other
     arena_release(arena, mark)
 
 
 cdef bint polish_segments(
-    Axis* axis, int k, double penalty, int max_segments, double* objective, double* sums,
-    Segments* shape, const Segments* settled, Arena* arena,
+    Axis* axis, int k, double* objective, double* sums, Segments* shape, const Segments* settled,
+    Arena* arena,
 ) noexcept nogil:
     """Lower impurity + penalty * extra parts in place, round by round; whether that was possible.
 
-    A shape function of more than `max_segments` segments is brought down to them by the first.
+    A shape function of more than the axis' `max_segments` is brought down to them by the first.
 
     Each round takes the branches' supergradients as the price of every statistic, then solves
     for the cheapest assignment of the cells at these prices. Neither step can raise the objective.
@@ -423,8 +427,9 @@ cdef bint polish_segments(
         double trial_objective, tolerance = 0.0
         Segments swap
         bint changed = False
-    objective[0] = segments_loss(axis, shape, k, sums) + penalty * extra_segments(shape)
-    if shape.n > max_segments:
+    objective[0] = (segments_loss(axis, shape, k, sums)
+                    + axis.penalty * extra_segments(shape))
+    if shape.n > axis.max_segments:
         objective[0] = INFINITY
     for b in range(k):
         tolerance += 1e-12 * weight_of(c, sums + b * n_stats)
@@ -433,7 +438,7 @@ cdef bint polish_segments(
             break
         for b in range(k):
             supergradient(c, sums + b * n_stats, axis.prices + b * n_stats)
-        find_cheapest_segments(axis, k, penalty, max_segments, arena)
+        find_cheapest_segments(axis, k, arena)
         axis.trial.missing = shape.missing
         if axis.has_missing:
             axis.trial.missing = cheapest_branch(
@@ -442,7 +447,7 @@ cdef bint polish_segments(
         if same_segments(&axis.trial, shape):
             break
         trial_objective = (segments_loss(axis, &axis.trial, k, sums)
-                           + penalty * extra_segments(&axis.trial))
+                           + axis.penalty * extra_segments(&axis.trial))
         if not trial_objective < objective[0] - tolerance:
             break
         objective[0] = trial_objective
@@ -476,6 +481,8 @@ cdef bint polish_cells(
     bins.n_rows = n_rows
     prepare_scan(c, bins, 1, arena, &axis.scan)
     axis.has_missing = cells.has_missing
+    axis.penalty = penalty
+    axis.max_segments = max_segments
     take_room_to_polish(&axis, k, arena)
     if arena.failed:
         return False
@@ -485,8 +492,7 @@ cdef bint polish_cells(
             shape.n += 1
         shape.stop[shape.n - 1] = i + 1
     shape.missing = branch[n] if cells.has_missing else 0
-    changed = polish_segments(
-        &axis, k, penalty, max_segments, objective, sums, &shape, NULL, arena)
+    changed = polish_segments(&axis, k, objective, sums, &shape, NULL, arena)
     for i in range(shape.n):
         memset(branch + start, shape.branch[i], shape.stop[i] - start)
         start = shape.stop[i]

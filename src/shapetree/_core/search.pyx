@@ -303,8 +303,8 @@ cdef void polish_and_consider(
         double objective
         bint has_settled = search.has_settled and k == 2
         bint changed = polish_segments(
-            &search.axis, k, search.options.segment_penalty, max_segments(search.options),
-            &objective, search.sums, shape, &search.settled if has_settled else NULL, arena)
+            &search.axis, k, &objective, search.sums, shape,
+            &search.settled if has_settled else NULL, arena)
     if has_settled and same_segments(shape, &search.settled):
         return
     if k == 2:
@@ -424,8 +424,7 @@ cdef void search_axis(
             piece_rows[pieces.n_pieces - 1] = search.missing_rows
         pieces.stats = piece_stats
         pieces.n_rows = piece_rows
-        assign_pieces(c, pieces, most, options.assignment, options.min_rows, options.seed, arena,
-                      assigned, found)
+        assign_pieces(c, pieces, options, arena, assigned, found)
         for k in range(2, most + 1):
             if arena.failed or not found[k - 2] or must_stop(arena, n):
                 continue
@@ -458,6 +457,8 @@ cdef void search_segments(
     bins.stats = cells.stats
     bins.n_rows = n_rows
     prepare_scan(c, bins, options.inner_min_rows, arena, &search.axis.scan)
+    search.axis.penalty = options.segment_penalty
+    search.axis.max_segments = max_segments(options)
     take_room_to_polish(&search.axis, options.max_branches, arena)
     if arena.failed:
         return
@@ -597,8 +598,7 @@ cdef void search_categories(
     sum_pieces(c, cells, piece_of_cell, pieces.n_pieces, piece_stats)
     pieces.stats = piece_stats
     pieces.n_rows = piece_rows
-    assign_pieces(c, pieces, most, options.assignment, options.min_rows, options.seed, arena,
-                  assigned, found)
+    assign_pieces(c, pieces, options, arena, assigned, found)
     for k in range(2, most + 1):
         if arena.failed or not found[k - 2] or must_stop(arena, n_all):
             continue

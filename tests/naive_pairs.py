@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -9,10 +10,22 @@ from naive import samples
 
 from shapetree._core.columns import Columns
 from shapetree._core.grid import START
-from shapetree._core.oblique import PairFitter
+from shapetree._core.oblique import PairFitter, PairSample
+from shapetree._core.pair_tree import NodeOptions
 from shapetree._core.pieces import PairCuts
 from shapetree.grow._pairs import spread_angles
 from shapetree.grow._splits import number_cuts
+
+
+def pair_cuts(
+    columns, first, second, place_a, place_b, a, b, threshold, low, high, branch, missing_branch
+):
+    """What sends rows by a pair, of the parts of a `PairShape`."""
+    names = "cut_a", "cut_b", "cut_threshold", "cut_low", "cut_high", "branch_of_piece"
+    shape = dict(zip(names, (a, b, threshold, low, high, branch), strict=True))
+    about = {"first": first, "second": second, "missing_branch": missing_branch}
+    return PairCuts(columns, SimpleNamespace(positions=(place_a, place_b), **shape, **about))
+
 
 GREATEST = np.finfo(np.float64).max
 
@@ -190,20 +203,20 @@ class PairProblem:
             slopes_of(self.n_orientations),
             **{"exact": True, **options},
         )
-        return fitter.fit(
+        sample = PairSample(
             Columns(self.columns, self.n),
             np.array(self.scales),
             offsets,
             np.concatenate([np.append(places, np.nan) for places in self.positions]),
             self.sample.targets,
+        )
+        return fitter.fit(
+            sample,
             np.arange(self.n, dtype=np.int32),
             np.array([[0, 1]], dtype=np.int32),
             np.array([start], dtype=START),
-            max_branches=max_branches,
-            region_penalty=region_penalty,
-            branch_penalty=branch_penalty,
-            seed=1,
-            n_threads=n_threads,
+            NodeOptions(max_branches, region_penalty, branch_penalty, seed=1),
+            n_threads,
         )
 
     def shape_of(self, fitter):
@@ -214,7 +227,7 @@ class PairProblem:
 
     def branches(self, fitter):
         """Branch of each row under the fitted shape function."""
-        cuts = PairCuts(
+        cuts = pair_cuts(
             Columns(self.columns, self.n), 0, 1, *self.positions, *self.shape_of(fitter),
             int(fitter.missing_branch[0]),
         )  # fmt: skip

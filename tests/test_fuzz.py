@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from naive import samples, trees
+from naive_pairs import pair_cuts
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._core.assignment import assign
@@ -28,11 +29,11 @@ from shapetree._core.binning import (
 )
 from shapetree._core.columns import Columns, deviations, extents
 from shapetree._core.criterion import Criterion
-from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups, sum_grids
+from shapetree._core.grid import START, BinGroups, GridScreen, sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.inner_tree import cut_into_pieces
-from shapetree._core.oblique import PairFitter
-from shapetree._core.pieces import PairCuts
+from shapetree._core.oblique import PairFitter, PairSample
+from shapetree._core.pair_tree import NodeOptions
 from shapetree._core.polish import polish_branches
 from shapetree._core.predictor import TreeLayout, count_cells, find_leaves
 from shapetree._core.reduced import (
@@ -413,7 +414,7 @@ def test_columns(data):
     if made is not None:
         rows = np.arange(3, dtype=np.int32)
         for feature in range(-1, 7):
-            cuts = survives(PairCuts, made, feature, 0, [0.0], [], *one_cut(), 1)
+            cuts = survives(pair_cuts, made, feature, 0, [0.0], [], *one_cut(), 1)
             if cuts is not None:
                 survives(cuts.branches, rows, 1)
     bins = Columns(columns[:3], 5)
@@ -552,7 +553,7 @@ def test_node_rows(data, seed):
         return
     columns = [rng.integers(0, 4, n).astype(t) for t in ("u1", "u2")]
     bins = survives(Columns, **nearly(data.draw, arrays=columns, n_rows=n))
-    pair = PairCuts(Columns([np.zeros(n)] * 2, n), 0, 1, np.empty(0), np.empty(0), *one_cut(), 0)
+    pair = pair_cuts(Columns([np.zeros(n)] * 2, n), 0, 1, np.empty(0), np.empty(0), *one_cut(), 0)
     branch_of_bin, before = np.array([0, 1, 1, 2], dtype=np.uint8), np.sort(rows.order)
     for first in (1, 4):
         nodes = np.array([0] if first == 1 else [1, 3], dtype=np.int32)
@@ -608,8 +609,8 @@ def test_pair_cuts(data, tree):
         columns=Columns(table_columns(), 6),
         first=int(tree.feature[0]),
         second=int(tree.second_feature[0]),
-        positions_a=places[0],
-        positions_b=places[1],
+        place_a=places[0],
+        place_b=places[1],
         a=tree.cut_a[cuts],
         b=tree.cut_b[cuts],
         threshold=tree.cut_threshold[cuts],
@@ -618,7 +619,7 @@ def test_pair_cuts(data, tree):
         branch=tree.piece_branch[tree.pieces(0)],
         missing_branch=int(tree.missing_branch[0]),
     )
-    made = survives(PairCuts, **arguments)
+    made = survives(pair_cuts, **arguments)
     if made is not None:
         rows = data.draw(spoilt_arrays(np.arange(6, dtype=np.int32)))
         survives(made.branches, rows, data.draw(st.sampled_from(THREADS)))
@@ -640,14 +641,14 @@ def limits(data):
 
 def node_options(data):
     """Options of one node's search for pairs, almost valid."""
-    return nearly(
+    given = nearly(
         data.draw,
         max_branches=data.draw(st.sampled_from([2, 3, 254])),
         region_penalty=data.draw(st.sampled_from([0.0, 0.1])),
         branch_penalty=0.0,
         seed=1,
-        n_threads=1,
     )
+    return NodeOptions(**given)
 
 
 def all_pairs(n_features=3):
@@ -682,21 +683,18 @@ def test_grid_screen(data, sample):
     groups = survives(screen.groups, **grouped)
     if groups is None:
         return
-    n_groups = data.draw(st.sampled_from([groups.n_rough + 1, ALL_GROUPS]))
+    own = nearly(data.draw, **data.draw(st.sampled_from([groups.rough, groups.fine]))._asdict())
     summed = nearly(
         data.draw,
         bins=survives(Columns, **nearly(data.draw, arrays=codes, n_rows=n)),
         targets=sample.targets,
         rows=np.arange(n, dtype=np.int32),
         offsets=np.concatenate([[0], np.cumsum(n_bins + 1)]),
-        group_of_bin=groups.of_bin if n_groups == ALL_GROUPS else groups.rough_of_bin,
-        n_groups=n_groups,
         pairs=all_pairs(),
-        cells=np.empty((3, n_groups**2, sample.targets.n_channels)),
         n_threads=1,
     )
-    survives(sum_grids, **summed)
-    cells = np.abs(np.resize(histogram, (3, ALL_GROUPS**2, sample.targets.n_channels)))
+    survives(sum_grids, groups=BinGroups(**own), **summed)
+    cells = np.abs(np.resize(histogram, (3, groups.fine.n_groups**2, sample.targets.n_channels)))
     survives(screen.losses, **nearly(data.draw, cells=cells, noise=1.0, n_threads=1))
     screened = nearly(
         data.draw,
@@ -705,11 +703,10 @@ def test_grid_screen(data, sample):
         information=data.draw(st.sampled_from([None, np.array([np.inf, 0.0, -np.inf])])),
     )
     spoilt = nearly(data.draw, n_of_feature=groups.n_of_feature, centres=groups.centres)
-    groups = Groups(
-        groups.of_bin, spoilt["n_of_feature"], spoilt["centres"], groups.positions,
-        groups.rough_of_bin, groups.n_rough,
+    survives(
+        screen.screen, groups=groups._replace(**spoilt), node=node_options(data), n_threads=1,
+        **screened,
     )  # fmt: skip
-    survives(screen.screen, groups=groups, **screened, **node_options(data))
 
 
 def columns_of_pairs(n):
@@ -736,16 +733,23 @@ def test_pair_fitter(data, sample):
             data.draw,
             columns=survives(Columns, **nearly(data.draw, arrays=columns_of_pairs(n), n_rows=n)),
             scales=np.array([1.0, 2.0, 1.0]),
+            offsets=np.array([0, 1, 2, 6]),
+            positions=np.array([0.0, 0.0, 2.0, np.nan, 0.0, 1.0]),
+            targets=sample.targets,
+            scale=1.0,
+        )
+        given = survives(PairSample, **arguments)
+        arguments = nearly(
+            data.draw,
+            given=given,
             pairs=all_pairs(),
             starts=np.array(
                 [(data.draw(st.integers(-1, 7)), 0.5, 1), (0, 0.0, 0), (1, 1.0, 1)], START
             ),
-            offsets=np.array([0, 1, 2, 6]),
-            positions=np.array([0.0, 0.0, 2.0, np.nan, 0.0, 1.0]),
-            targets=sample.targets,
             rows=np.arange(n, dtype=np.int32),
+            n_threads=1,
         )
-        survives(fitter.fit, **arguments, **node_options(data))
+        survives(fitter.fit, node=node_options(data), **arguments)
 
 
 @pytest.mark.parametrize("n", [511, 512, 513, 1300])
@@ -759,11 +763,9 @@ def test_pair_fitter_on_blocks_of_rows(n, weighted):
     fitter = PairFitter(Criterion("entropy", [3]), slopes)
     for orientation in range(-1, 4):
         start = np.array([(orientation, 0.3, n % 2)], dtype=START)
-        fits = fitter.fit(
-            columns, np.ones(2), np.arange(3), np.zeros(2), targets, np.arange(n, dtype=np.int32),
-            all_pairs(2), start, max_branches=3, region_penalty=0.0, branch_penalty=0.0,
-            seed=0, n_threads=1,
-        )  # fmt: skip
+        given = PairSample(columns, np.ones(2), np.arange(3), np.zeros(2), targets)
+        rows, options = np.arange(n, dtype=np.int32), NodeOptions(3, 0.0, 0.0, seed=0)
+        fits = fitter.fit(given, rows, all_pairs(2), start, options, 1)
         assert fits.gains[0] > 0
 
 
@@ -776,7 +778,7 @@ def routed_rows(draw, n=6):
     columns = Columns(table_columns(n), n)
     targets = [np.array(target, dtype=np.int32) for target in ([1, -1], [-2, -3], [0, 2, 1])]
     numbers = [np.array([1.0, 0.0]), np.array([0.5, 1.0]), np.array([0.25, 0.0])]
-    pair = PairCuts(columns, *draw(st.sampled_from([(0, 1), (0, 2), (2, 3)])), [0.0, 2.0], [1.0],
+    pair = pair_cuts(columns, *draw(st.sampled_from([(0, 1), (0, 2), (2, 3)])), [0.0, 2.0], [1.0],
                     *numbers, *targets, 1)  # fmt: skip
     arguments = nearly(
         draw,

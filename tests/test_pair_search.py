@@ -20,9 +20,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapetree import ShapeTreeClassifier
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
-from shapetree._core.grid import ALL_GROUPS, START, GridScreen, sum_grids
+from shapetree._core.grid import START, BinGroups, GridScreen, sum_grids
 from shapetree._core.histogram import Targets, build_histograms
-from shapetree._core.oblique import PairFits, PairFitter
+from shapetree._core.oblique import PairFits, PairFitter, PairSample
+from shapetree._core.pair_tree import NodeOptions
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
 from shapetree.grow import _pair_options
@@ -66,34 +67,28 @@ class Node:
         )  # fmt: skip
         self.groups = self.screen.groups(self.histogram, 1)
 
-    def grids(self, pairs, group_of_bin, n_groups, rows=None, n_threads=1):
-        cells = np.empty((len(pairs), n_groups**2, self.sample.targets.n_channels))
-        sum_grids(
-            self.columns, self.sample.targets, self.rows if rows is None else rows, self.offsets,
-            group_of_bin, n_groups, np.array(pairs, dtype=np.int32), cells, n_threads,
-        )  # fmt: skip
-        return cells
+    def grids(self, pairs, groups, rows=None, n_threads=1):
+        rows = self.rows if rows is None else rows
+        pairs = np.array(pairs, dtype=np.int32)
+        about = self.columns, self.sample.targets, rows, self.offsets, groups
+        return sum_grids(*about, pairs, n_threads)
 
 
 def weigh(node, pairs, noise=0.0, n_threads=1):
-    n_groups = node.groups.n_rough + 1
-    cells = node.grids(pairs, node.groups.rough_of_bin, n_groups, n_threads=n_threads)
+    cells = node.grids(pairs, node.groups.rough, n_threads=n_threads)
     whole = node.sample.impurity(node.sample.stats_of(range(len(node.rows))))
     return whole - node.screen.losses(cells, noise, n_threads)
 
 
 def screen_pairs(node, pairs, n_threads=1, **penalties):
     """Gains of pairs, and how their inner trees start, from greedy trees and any crossing."""
-    options = {"max_branches": 2, "region_penalty": 0.0, "branch_penalty": 0.0, **penalties}
-    pairs = np.array(pairs, dtype=np.int32)
-    cells = node.grids(pairs, node.groups.of_bin, ALL_GROUPS)
+    given = {"max_branches": 2, "region_penalty": 0.0, "branch_penalty": 0.0, **penalties}
+    pairs, options = np.array(pairs, dtype=np.int32), NodeOptions(**given, seed=1)
+    cells = node.grids(pairs, node.groups.fine)
     gains, starts = node.screen.screen(
-        pairs, cells, node.groups, np.full(len(pairs), np.inf), seed=1, n_threads=n_threads,
-        **options,
-    )  # fmt: skip
-    closer, other_starts = node.screen.screen(
-        pairs, cells, node.groups, None, seed=1, n_threads=n_threads, **options
+        pairs, cells, node.groups, np.full(len(pairs), np.inf), options, n_threads
     )
+    closer, other_starts = node.screen.screen(pairs, cells, node.groups, None, options, n_threads)
     return np.maximum(gains, closer), np.where(closer > gains, other_starts, starts)
 
 
@@ -140,10 +135,9 @@ def test_grids_are_sums_of_rows_whoever_sums(kind, n_rows):
             np.add.at(cells, (at, n_stats), 1.0)
     for n_threads in (1, 2, 3):
         for in_order in (False, True):
-            cells = np.full(naive.shape, np.nan)
-            sum_grids(
+            cells = sum_grids(
                 Columns(codes, table), targets.take(rows) if in_order else targets, rows, offsets,
-                group_of_bin, n_groups, pairs, cells, n_threads, in_order,
+                BinGroups(group_of_bin, n_groups), pairs, n_threads, in_order,
             )  # fmt: skip
             assert np.array_equal(cells, naive)
 
@@ -265,7 +259,7 @@ def test_grids_are_sums_over_the_rows_of_each_cell_and_add_up(grid, n_groups, n_
     rng = np.random.default_rng(seed)
     node, pairs = Node(*grid), [(0, 1), (2, 1), (1, 2)]
     group_of_bin = rng.integers(0, n_groups, node.offsets[-1]).astype(np.uint8)
-    cells = node.grids(pairs, group_of_bin, n_groups, n_threads=2)
+    cells = node.grids(pairs, BinGroups(group_of_bin, n_groups), n_threads=2)
     group = [group_of_bin[start + code] for start, code in zip(node.offsets, codes, strict=False)]
     for cell, (i, j) in zip(cells, pairs, strict=True):
         place = n_groups * group[i].astype(int) + group[j]
@@ -274,7 +268,9 @@ def test_grids_are_sums_over_the_rows_of_each_cell_and_add_up(grid, n_groups, n_
             assert_allclose(cell[number], sample.channels_of(rows), atol=sample.tolerance)
     part = rng.integers(0, n_parts + 1, len(codes[0]))
     parts = [
-        node.grids(pairs, group_of_bin, n_groups, np.flatnonzero(part == p).astype(np.int32))
+        node.grids(
+            pairs, BinGroups(group_of_bin, n_groups), np.flatnonzero(part == p).astype(np.int32)
+        )
         for p in range(n_parts + 1)
     ]
     assert_allclose(np.sum(parts, axis=0), cells, atol=sample.tolerance)
@@ -289,10 +285,11 @@ def test_grids_of_many_rows_are_summed_in_blocks():
     )  # fmt: skip
     codes = [rng.integers(0, 9, n).astype(np.uint8) for _ in range(3)]
     node = Node(sample, codes, [8, 8, 8], [False] * 3)
-    cells = node.grids([(0, 2)], node.groups.of_bin, ALL_GROUPS)[0]
-    place = [np.where(code == 8, ALL_GROUPS - 1, code).astype(int) for code in codes]
-    expected = np.zeros((ALL_GROUPS**2, 3))
-    np.add.at(expected, (place[0] * ALL_GROUPS + place[2], sample.labels[:, 0]), 1)
+    n_groups = node.groups.fine.n_groups
+    cells = node.grids([(0, 2)], node.groups.fine)[0]
+    place = [np.where(code == 8, n_groups - 1, code).astype(int) for code in codes]
+    expected = np.zeros((n_groups**2, 3))
+    np.add.at(expected, (place[0] * n_groups + place[2], sample.labels[:, 0]), 1)
     assert_array_equal(cells, expected)
 
 
@@ -301,9 +298,9 @@ def test_groups_that_do_not_exist_cannot_be_summed():
     sample = Sample("gini", (2,), None, labels, None, None, np.zeros(4, int), 1)
     node = Node(sample, [np.zeros(4, np.uint8)] * 2, [1, 1], [False, False])
     with pytest.raises(ValueError, match="below n_groups"):
-        node.grids([(0, 1)], np.full(4, 3, dtype=np.uint8), 3)
+        node.grids([(0, 1)], BinGroups(np.full(4, 3, dtype=np.uint8), 3))
     with pytest.raises(ValueError, match="two features"):
-        node.grids([(0, 2)], np.zeros(4, dtype=np.uint8), 3)
+        node.grids([(0, 2)], BinGroups(np.zeros(4, dtype=np.uint8), 3))
 
 
 # One cut
@@ -736,12 +733,13 @@ def test_pairs_are_fitted_alike_together_and_one_by_one(n_classes):
     starts = np.array([(-1, 0, 0), (0, 0.5, 1), (3, 0.4, 0)] * 2, dtype=START)
 
     def fit(numbers, weights=None, n_threads=1):
-        return fitter.fit(
+        sample = PairSample(
             Columns(columns, n_rows), np.ones(3), np.zeros(4, dtype=np.int64), np.zeros(0),
-            Targets(labels, None, weights, n_classes), np.arange(n_rows, dtype=np.int32),
-            pairs[numbers], starts[numbers], max_branches=3, region_penalty=2.0,
-            branch_penalty=1.0, seed=0, n_threads=n_threads,
+            Targets(labels, None, weights, n_classes),
         )  # fmt: skip
+        rows = np.arange(n_rows, dtype=np.int32)
+        options = NodeOptions(3, region_penalty=2.0, branch_penalty=1.0, seed=0)
+        return fitter.fit(sample, rows, pairs[numbers], starts[numbers], options, n_threads)
 
     expected = fit(range(6))
     assert (expected.gains > 0).sum() > 2

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive import branch_of_pair, random_cuts, random_positions
+from naive_pairs import pair_cuts
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.pieces import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows
 
@@ -78,7 +78,7 @@ class Forest:
                 missing_branch=[missing], position=np.array(places[0] + places[1]),
                 position_start=np.cumsum([0, len(places[0]), len(places[1])]),
             )  # fmt: skip
-            cuts = PairCuts(
+            cuts = pair_cuts(
                 self.columns, first, second, *places, *map(np.array, (a, b, threshold)),
                 *(np.array(targets, dtype=np.int32) for targets in (low, high)), branch, missing,
             )  # fmt: skip
@@ -614,7 +614,7 @@ def plain(n_rows=3):
 def one_cut(n_rows, branch, missing_branch):
     columns = Columns([np.zeros(n_rows), np.zeros(n_rows)], n_rows)
     targets = [np.array(target, dtype=np.int32) for target in ([-1], [-2], branch)]
-    return PairCuts(columns, 0, 1, [], [], np.ones(1), np.ones(1), np.ones(1), *targets,
+    return pair_cuts(columns, 0, 1, [], [], np.ones(1), np.ones(1), np.ones(1), *targets,
                     missing_branch)  # fmt: skip
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive_pairs import pair_cuts
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.pieces import PairCuts
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree.data._sums import bound_of, exact_unit, local_numbers
 
@@ -60,7 +60,7 @@ class Table:
             regions = self.rng.integers(0, n_branches, 2).astype(np.int32)
             slope = np.array([self.rng.normal()])
             cut = np.ones(1), slope, np.zeros(1), ints(-1), ints(-2), regions
-            cuts = PairCuts(self.numbers, 0, 1, np.empty(0), np.empty(0), *cut, 0)
+            cuts = pair_cuts(self.numbers, 0, 1, np.empty(0), np.empty(0), *cut, 0)
             every = np.arange(self.n_rows, dtype=np.int32)
             return cuts, n_branches, cuts.branches(every, 1)
         feature = int(self.rng.integers(3))
@@ -180,7 +180,7 @@ def valid_split():
 def other_cuts(n_rows):
     numbers = Columns([np.zeros(n_rows)] * 2, n_rows)
     cut = np.ones(1), np.ones(1), np.zeros(1), ints(-1), ints(-2), ints(0, 1)
-    return PairCuts(numbers, 0, 1, np.empty(0), np.empty(0), *cut, 0)
+    return pair_cuts(numbers, 0, 1, np.empty(0), np.empty(0), *cut, 0)
 
 
 @pytest.mark.parametrize(

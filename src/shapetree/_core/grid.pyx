@@ -36,20 +36,35 @@ from shapetree._core.threads cimport (
 )
 
 cdef extern from "vector.h":
+    ctypedef struct BucketedCells:
+        const int32_t* cells
+        int n_cells
+        const uint8_t* bucket
+        int n_orientations
+        int n_active
+        const double* planes
+        int stride
+    ctypedef struct LaneSums:
+        const double* buckets
+        const double* total
+        int n_buckets
+        int n_planes
+        int n_values
+        int rows_plane
+        int n_lanes
+        int n_outputs
+        bint entropy
+        double min_rows
     int ranges_of_buckets(
-        const uint8_t* bucket, int n_orientations, int n_active, const int32_t* cells, int n_cells,
-        uint8_t* least, uint8_t* greatest) noexcept nogil
+        const BucketedCells* of, uint8_t* least, uint8_t* greatest) noexcept nogil
     void sum_by_bucket(
-        const double* planes, int stride, const uint8_t* bucket, int n_orientations, int n_active,
-        const int32_t* cells, int n_cells, const uint8_t* least, int width, double* sums
-    ) noexcept nogil
+        const BucketedCells* of, const uint8_t* least, int width, double* sums) noexcept nogil
     void sums_to_lanes(
         const double* sums, int n_active, int width, int stride, int n_planes, int n_lanes,
         double* buckets) noexcept nogil
     void best_cuts_of_orientations(
-        const double* buckets, const double* total, int n_buckets, int n_planes, int n_values,
-        int rows_plane, int n_lanes, int n_outputs, bint entropy, double min_rows, double* prefix,
-        double* here, double* loss, double* position) noexcept nogil
+        const LaneSums* of, double* prefix, double* here, double* loss, double* position
+    ) noexcept nogil
     void loss_of_crossings(
         const double* image, int m, int n_stats, int n_outputs, bint entropy, double* loss
     ) noexcept nogil
@@ -277,34 +292,53 @@ cdef void count_cells(
         counts[high[k] + low[k]] += 1
 
 
+class BinGroups(NamedTuple):
+    """The bins of all features, joined to groups.
+
+    Attributes
+    ----------
+    of_bin : uint8 array (total bins,)
+        The group of each bin, below n_groups.
+    n_groups : int
+        The most of a feature, that of missing values included.
+    """
+
+    of_bin: object
+    n_groups: int
+
+
 def sum_grids(
     Columns bins not None,                        # IN: columns of bins
     Targets targets not None,                     # IN
     const int32_t[::1] rows not None,             # IN: the node's rows
     const int64_t[::1] offsets not None,          # IN: (n_features + 1,) where features' bins start
-    const uint8_t[::1] group_of_bin not None,     # IN: (offsets[-1],) below n_groups
-    int n_groups,                                 # IN: that of missing values included
+    groups,                                       # IN: BinGroups
     const int32_t[:, ::1] pairs not None,         # IN: (n_pairs, 2)
-    double[:, :, ::1] cells not None,             # OUT: (n_pairs, n_groups ** 2, n_channels)
     int n_threads,
     bint in_order=False,                          # IN: whether targets stand in the rows' order
 ):
     """Sum the channels of a node's rows by the two groups of each pair's features.
+
+    Returns an array (n_pairs, n_groups ** 2, n_channels).
 
     Sums are exact, so grids of disjoint sets of rows add up in any order. Every thread takes some
     rows and adds them to cells of its own; where rows are few, or cells many, it takes some pairs
     instead.
     """
     cdef:
-        int p, f, side, n_pairs = pairs.shape[0], n_parts
+        int p, f, side, n_pairs = pairs.shape[0], n_parts, n_groups = groups.n_groups
         Py_ssize_t b, i, n = rows.shape[0], size
+        const uint8_t[::1] group_of_bin = groups.of_bin
         uint8_t largest = 0
         GridSums sums
         int32_t[::1] slot
         int32_t[::1] used
+        double[:, :, ::1] cells
         double[:, ::1] own
         double* total
         Arenas arenas
+    if group_of_bin is None:
+        raise TypeError("there must be a group for each bin")
     bins.check_bins(offsets, 0, bins.n_columns)
     check_rows(rows, bins.n_rows if in_order else min(bins.n_rows, targets.n_rows))
     check_pairs(pairs, bins.n_columns)
@@ -312,16 +346,14 @@ def sum_grids(
         largest = max(largest, group_of_bin[b])
     if group_of_bin.shape[0] != offsets[bins.n_columns] or not largest < n_groups <= 256:
         raise ValueError("there must be a group below n_groups for each bin")
-    if cells.shape[0] != n_pairs or cells.shape[1] != n_groups * n_groups or (
-            cells.shape[2] != targets.n_channels) or cells.shape[1] * cells.shape[2] >= 2**31:
-        raise ValueError("the cells' shape does not fit the pairs, groups and targets")
+    if <Py_ssize_t> n_groups * n_groups * targets.n_channels >= 2**31:
+        raise ValueError("there are too many groups and statistics")
     if n_threads < 1 or (in_order and n > targets.n_rows):
         raise ValueError("there must be one thread at least, and a target for each row")
-    if n_pairs == 0 or targets.n_channels == 0:
-        return
-    cells[:] = 0.0
-    if n == 0:
-        return
+    found = np.zeros((n_pairs, n_groups * n_groups, targets.n_channels))
+    if found.size == 0 or n == 0:
+        return found
+    cells = found
     slot = np.full(bins.n_columns, -1, dtype=np.int32)
     used = np.empty(min(bins.n_columns, 2 * n_pairs), dtype=np.int32)
     sums.n_used = 0
@@ -352,7 +384,7 @@ def sum_grids(
             add_range(&sums, targets, 0, n, n_pairs * p // n_parts, n_pairs * (p + 1) // n_parts,
                       &arenas.of_thread[threadid()], &cells[n_pairs * p // n_parts, 0, 0])
         arenas.finish()
-        return
+        return found
     own = np.zeros((n_threads - 1, size))
     total = &cells[0, 0, 0]
     n_parts = <int> max(n_threads, n // ROWS_PER_BLOCK)
@@ -364,6 +396,7 @@ def sum_grids(
     for i in prange(size, nogil=True, num_threads=n_threads, schedule="static"):
         for p in range(n_threads - 1):
             total[i] += own[p, i]
+    return found
 
 
 cdef inline int bucket_of(const Grid* grid, int orientation, int cell) noexcept nogil:
@@ -483,30 +516,30 @@ cdef void find_cut(Grid* grid, PairNode* node, const double* total) noexcept nog
         double* position = take_doubles(grid.arena, n_lanes)
         uint8_t* least_bucket = <uint8_t*> take_branches(grid.arena, n_active)
         uint8_t* greatest_bucket = <uint8_t*> take_branches(grid.arena, n_active)
-        const int32_t* cells = grid.order + node.start
+        BucketedCells cells = BucketedCells(
+            grid.order + node.start, n_cells, grid.bucket + first, grid.n_orientations, n_active,
+            grid.planes, stride)
+        LaneSums lanes
         double least
         int b, j, h, width, best = -1
     if grid.arena.failed:
         return
     width = N_BUCKETS
     if n_cells < MANY_CELLS:
-        width = ranges_of_buckets(
-            grid.bucket + first, grid.n_orientations, n_active, cells, n_cells, least_bucket,
-            greatest_bucket)
+        width = ranges_of_buckets(&cells, least_bucket, greatest_bucket)
     else:
         memset(least_bucket, 0, n_active)
     if width > 1:
-        sum_by_bucket(grid.planes, stride, grid.bucket + first, grid.n_orientations, n_active,
-                      cells, n_cells, least_bucket, width, sums)
+        sum_by_bucket(&cells, least_bucket, width, sums)
         sums_to_lanes(sums, n_active, width, stride, n_planes, n_lanes, buckets)
         memset(whole, 0, n_planes * sizeof(double))
         for b in range(width):
             for j in range(n_planes):
                 whole[j] += sums[b * stride + j]
-        best_cuts_of_orientations(
+        lanes = LaneSums(
             buckets, whole, width, n_planes, grid.n_values, grid.rows_plane, n_lanes,
-            grid.c.n_outputs, grid.c.kind == ENTROPY, grid.least_rows, prefix, here, loss,
-            position)
+            grid.c.n_outputs, grid.c.kind == ENTROPY, grid.least_rows)
+        best_cuts_of_orientations(&lanes, prefix, here, loss, position)
         least = INFINITY
         for h in range(n_active):
             # Rounding must not choose: of equals, the first wins, and the axes come first.
@@ -718,9 +751,6 @@ cdef void grow_from_all_crossings(
 START = np.dtype([("orientation", np.int32), ("share", np.float64), ("framed", np.int32)],
                  align=True)
 
-# Groups of a feature, that of missing values included.
-ALL_GROUPS = STRIDE
-
 cdef extern from "vector.h":
     void fill_buckets_of_cells(
         const int32_t* along_a, const int32_t* along_b, const uint8_t* group_a,
@@ -736,24 +766,21 @@ class Groups(NamedTuple):
 
     Attributes
     ----------
-    of_bin : uint8 array (total bins,)
-        ALL_GROUPS - 1 for missing values and for bins without rows.
+    fine, rough : BinGroups
+        Many groups, and few. The last is that of missing values, and of bins without rows.
     n_of_feature : int32 array (n_features,)
-    centres : array (n_features, ALL_GROUPS - 1)
-        Where an ordered feature's groups lie, in units of its standard deviation.
+        Of the fine ones, without the last.
+    centres : array (n_features, N_GROUPS)
+        Where an ordered feature's fine groups lie, in units of its standard deviation.
     positions : array (total bins,)
         The categories' places in the node's order; NaN where there is no row.
-    rough_of_bin : uint8 array (total bins,)
-        The same with fewer groups; n_rough for missing values and for bins without rows.
-    n_rough : int
     """
 
-    of_bin: object
+    fine: BinGroups
+    rough: BinGroups
     n_of_feature: object
     centres: object
     positions: object
-    rough_of_bin: object
-    n_rough: int
 
 
 cdef void order_categories(
@@ -951,10 +978,10 @@ cdef class GridScreen:
             raise ValueError("the histogram's shape does not fit the bins and criterion")
         if n_threads < 1:
             raise ValueError("there must be at least one thread")
-        found = (np.zeros(self.offsets[n], dtype=np.uint8), np.zeros(n, dtype=np.int32),
-                 np.zeros((n, N_GROUPS)), np.full(self.offsets[n], NAN),
-                 np.zeros(self.offsets[n], dtype=np.uint8))
-        of_bin, n_of_feature, centres, positions, rough_of_bin = found
+        found = np.zeros(n, dtype=np.int32), np.zeros((n, N_GROUPS)), np.full(self.offsets[n], NAN)
+        fine, rough = np.zeros((2, self.offsets[n]), dtype=np.uint8)
+        of_bin, rough_of_bin = fine, rough
+        n_of_feature, centres, positions = found
         for b in range(self.offsets[1] if n else 0):
             weight += weight_of(&self.criterion.info, &histogram[b, 0])
         n_rough = 16 if weight >= 16 * 16 * WEIGHT_PER_ROUGH_CELL else (
@@ -971,7 +998,7 @@ cdef class GridScreen:
         for f in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic"):
             n_of_feature[f] = self.group_feature(f, &grouping, &arenas.of_thread[threadid()])
         arenas.finish()
-        return Groups(*found, n_rough)
+        return Groups(BinGroups(fine, STRIDE), BinGroups(rough, n_rough + 1), *found)
 
     cdef int group_feature(self, int f, const Grouping* grouping, Arena* arena) noexcept nogil:
         """Fill in one feature's groups; returns how many there are."""
@@ -1074,11 +1101,10 @@ cdef class GridScreen:
     def screen(
         self,
         const int32_t[:, ::1] pairs not None,       # IN: (n_pairs, 2)
-        const double[:, :, ::1] cells not None,     # IN: (n_pairs, ALL_GROUPS ** 2, n_channels)
+        const double[:, :, ::1] cells not None,     # IN: (n_pairs, fine groups ** 2, n_channels)
         groups,                                     # IN: Groups of the node
         const double[::1] information,              # IN: (n_pairs,) what they tell; None to try all
-        *,
-        int max_branches, double region_penalty, double branch_penalty, uint64_t seed,
+        node,                                       # IN: NodeOptions
         int n_threads,
     ):
         """Grow inner trees on the pairs' grids and send their regions to branches.
@@ -1107,8 +1133,7 @@ cdef class GridScreen:
                 information is not None and information.shape[0] != n_pairs):
             raise ValueError("there must be cells and information of each pair")
         self.check_groups(n_groups, centres)
-        screened.options = options_for_pairs(
-            &self.options, max_branches, region_penalty, branch_penalty, seed)
+        screened.options = options_for_pairs(&self.options, node)
         found = np.empty(n_pairs), np.empty(n_pairs, dtype=START)
         if n_pairs == 0:
             return found

@@ -15,12 +15,15 @@ from shapetree._core.threads cimport (
 )
 
 cdef extern from "vector.h":
-    void entropy_of_cuts(
-        const double* prefix, int64_t stride, int n_stats, int n_outputs, const double* looked_up,
-        int n_looked_up, int start, int stop, double* loss) noexcept nogil
-    void variance_of_cuts(
-        const double* prefix, int64_t stride, int n_stats, int n_outputs, int start, int stop,
-        double* loss) noexcept nogil
+    ctypedef struct PrefixSums:
+        const double* sums
+        int64_t stride
+        int n_stats
+        int n_outputs
+        const double* looked_up
+        int n_looked_up
+    void entropy_of_cuts(const PrefixSums* of, int start, int stop, double* loss) noexcept nogil
+    void variance_of_cuts(const PrefixSums* of, int start, int stop, double* loss) noexcept nogil
 
 cdef enum:
     # The dynamic programme's time grows with the square of the bins: more than these are first
@@ -179,7 +182,8 @@ cdef Cut cut_interval(Scan* scan, int start, int stop, double whole) noexcept no
     cdef:
         const CriterionInfo* c = scan.c
         Bins bins = scan.bins
-        int b, stride = bins.n_bins + 1
+        PrefixSums prefix
+        int b
         int64_t rows_left = 0, rows = 0
         double* loss = scan.loss
         double least = INFINITY
@@ -190,15 +194,16 @@ cdef Cut cut_interval(Scan* scan, int start, int stop, double whole) noexcept no
         rows += bins.n_rows[b]
     if rows < 2 * <int64_t> scan.min_rows or stop - start < 2:
         return best
-    if c.kind == ENTROPY:
-        entropy_of_cuts(
-            scan.prefix, stride, c.n_stats, c.n_outputs, small_counts() if scan.exact else NULL,
-            MAX_LOOKED_UP, start, stop, loss)
-    elif c.kind == ABSOLUTE:
+    if c.kind == ABSOLUTE:
         absolute_error_of_cuts(c, bins, start, stop, scan.left, scan.right, loss)
     else:
-        variance_of_cuts(scan.prefix, stride, c.n_stats - (c.kind == SQUARED), c.n_outputs,
-                         start, stop, loss)
+        prefix = PrefixSums(scan.prefix, bins.n_bins + 1, c.n_stats - (c.kind == SQUARED),
+                            c.n_outputs, NULL, MAX_LOOKED_UP)
+        if c.kind == ENTROPY:
+            prefix.looked_up = small_counts() if scan.exact else NULL
+            entropy_of_cuts(&prefix, start, stop, loss)
+        else:
+            variance_of_cuts(&prefix, start, stop, loss)
     for b in range(start, stop - 1):
         rows_left += bins.n_rows[b]
         if loss[b - start] < least and rows_left >= scan.min_rows:

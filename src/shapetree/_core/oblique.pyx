@@ -125,19 +125,35 @@ cdef void count_labels(
         start = end
 
 
-cdef int fill_blocks(
-    const Points* points, int orientation, int start, int stop, double block, int first, int most,
-    double* stats, int32_t* n_rows, int32_t* bin_stop,
+ctypedef struct PointBins:
+    # Points of a leaf in the order of an orientation, in bins: those up to bin_stop[i] are in bin i
+    # or before.
+    int n
+    int most                  # bins that there is room for
+    double* stats             # most x n_stats, and one more row
+    int32_t* n_rows
+    int32_t* bin_stop
+
+
+cdef PointBins take_bins(const Points* points, int most) noexcept nogil:
+    """Room for bins; check `arena.failed` afterwards."""
+    return PointBins(
+        0, most, take_doubles(points.arena, <size_t> (most + 2) * points.c.n_stats),
+        take_ints(points.arena, most + 1), take_ints(points.arena, most + 1))
+
+
+cdef void fill_blocks(
+    const Points* points, int orientation, int start, int stop, double block, PointBins* bins
 ) noexcept nogil:
     """What `fill_bins` does, for points that count for one statistic each and weigh 1."""
     cdef:
         const int32_t* order = points.order[orientation]
-        int n_stats = points.c.n_stats, i = start, n = first, begin
+        int n_stats = points.c.n_stats, i = start, n = bins.n, most = bins.most, begin
         # So many points belong to a bin whatever they are.
         int size = max(1, <int> min(ceil(block), <double> (stop - start)))
         double* cell
     while i < stop:
-        cell = stats + <Py_ssize_t> n * n_stats
+        cell = bins.stats + <Py_ssize_t> n * n_stats
         memset(cell, 0, n_stats * sizeof(double))
         begin = i
         i = stop if n + 1 >= most or size >= stop - i else i + size
@@ -145,36 +161,32 @@ cdef int fill_blocks(
                 along(points, orientation, order[i]) == along(points, orientation, order[i - 1])):
             i += 1
         count_labels(points.label, order, begin, i, n_stats, cell)
-        n_rows[n] = i - begin
-        bin_stop[n] = i
+        bins.n_rows[n] = i - begin
+        bins.bin_stop[n] = i
         n += 1
-    return n
+    bins.n = n
 
 
-cdef int fill_bins(
-    const Points* points, int orientation, int start, int stop, double block, int first, int most,
-    double* stats, int32_t* n_rows, int32_t* bin_stop,
+cdef void fill_bins(
+    const Points* points, int orientation, int start, int stop, double block, PointBins* bins
 ) noexcept nogil:
-    """Sum the points from `start` on in bins that weigh `block` or more, equal ones together.
-
-    The bins from `first` on are filled; returns how many bins there are then, `most` at most.
-    """
+    """Sum the points from `start` on in further bins that weigh `block` or more, equals together."""
     cdef:
         const int32_t* order = points.order[orientation]
         int n_stats = points.c.n_stats, n_channels = points.targets.n_channels
-        int i = start, n = first, begin, n_more, known = -1
+        int i = start, n = bins.n, most = bins.most, begin, n_more, known = -1
         int32_t point
         double here, last = 0.0, weight
         double* cell
     if points.label != NULL and points.weight == NULL:
-        if block == 0.0 and stop - start <= most - first:
-            return fill_bins_of_rows(
-                points, orientation, start, stop, first, stats, n_rows, bin_stop)
-        return fill_blocks(
-            points, orientation, start, stop, block, first, most, stats, n_rows, bin_stop)
+        if block == 0.0 and stop - start <= most - n:
+            fill_bins_of_rows(points, orientation, start, stop, bins)
+        else:
+            fill_blocks(points, orientation, start, stop, block, bins)
+        return
     while i < stop:
         # Statistics lie densely: the channel that counts rows is overwritten by the next bin.
-        cell = stats + <Py_ssize_t> n * n_stats
+        cell = bins.stats + <Py_ssize_t> n * n_stats
         memset(cell, 0, n_channels * sizeof(double))
         begin = i
         n_more = 0
@@ -197,15 +209,14 @@ cdef int fill_bins(
             if points.targets.counts != NULL:
                 n_more += <int> points.targets.counts[points.place[point]] - 1
             i += 1
-        n_rows[n] = i - begin + n_more
-        bin_stop[n] = i
+        bins.n_rows[n] = i - begin + n_more
+        bins.bin_stop[n] = i
         n += 1
-    return n
+    bins.n = n
 
 
-cdef int fill_bins_of_rows(
-    const Points* points, int orientation, int start, int stop, int first,
-    double* stats, int32_t* n_rows, int32_t* bin_stop,
+cdef void fill_bins_of_rows(
+    const Points* points, int orientation, int start, int stop, PointBins* bins
 ) noexcept nogil:
     """The same for rows that count for one statistic each, a bin for each place; no branches."""
     cdef:
@@ -214,7 +225,9 @@ cdef int fill_bins_of_rows(
         const double* u = points.u
         const double* v = points.v
         double a = points.a[orientation], b = points.b[orientation]
-        int n_stats = points.c.n_stats, i, n = first - 1
+        double* stats = bins.stats
+        int32_t* bin_stop = bins.bin_stop
+        int n_stats = points.c.n_stats, i, first = bins.n, n = first - 1
         double here, last = NAN
     memset(stats + <Py_ssize_t> first * n_stats, 0,
            <size_t> (stop - start) * n_stats * sizeof(double))
@@ -225,25 +238,20 @@ cdef int fill_bins_of_rows(
         stats[<Py_ssize_t> n * n_stats + label[order[i]]] += 1.0
         bin_stop[n] = i + 1
     for i in range(first, n + 1):
-        n_rows[i] = bin_stop[i] - (bin_stop[i - 1] if i > first else start)
-    return n + 1
+        bins.n_rows[i] = bin_stop[i] - (bin_stop[i - 1] if i > first else start)
+    bins.n = n + 1
 
 
-cdef Cut cut_bins(
-    const Points* points, int n_bins, const double* stats, const int32_t* n_rows
-) noexcept nogil:
+cdef Cut cut_bins(const Points* points, const PointBins* bins) noexcept nogil:
     cdef:
         Mark mark = arena_mark(points.arena)
-        Bins bins
+        Bins filled = Bins(bins.n, bins.stats, bins.n_rows)
         Scan scan
         Cut cut
-    bins.n_bins = n_bins
-    bins.stats = stats
-    bins.n_rows = n_rows
     cut.position = -1
-    prepare_scan(points.c, bins, points.sample.min_rows, points.arena, &scan)
+    prepare_scan(points.c, filled, points.sample.min_rows, points.arena, &scan)
     if not points.arena.failed:
-        cut = best_cut(&scan, 0, n_bins)
+        cut = best_cut(&scan, 0, bins.n)
         arena_release(points.arena, mark)
     return cut
 
@@ -254,27 +262,21 @@ cdef int refine_position(
     """The best position of a cut among the points low..high-1, row by row."""
     cdef:
         Mark mark = arena_mark(points.arena)
-        int n_stats = points.c.n_stats, n, room = high - low + 3
-        double* stats = take_doubles(points.arena, <size_t> (room + 1) * n_stats)
-        int32_t* n_rows = take_ints(points.arena, room)
-        int32_t* bin_stop = take_ints(points.arena, room)
+        PointBins bins = take_bins(points, high - low + 3)
         Cut cut
     if points.arena.failed:
         return -1
     # All that lies before, the points themselves, all that lies behind.
-    n = 0
     if low > node.start:
-        n = fill_bins(points, orientation, node.start, low, INFINITY, n, room, stats, n_rows,
-                      bin_stop)
-    n = fill_bins(points, orientation, low, high, 0.0, n, room, stats, n_rows, bin_stop)
+        fill_bins(points, orientation, node.start, low, INFINITY, &bins)
+    fill_bins(points, orientation, low, high, 0.0, &bins)
     if node.stop > high:
-        n = fill_bins(points, orientation, high, node.stop, INFINITY, n, room, stats, n_rows,
-                      bin_stop)
-    cut = cut_bins(points, n, stats, n_rows)
+        fill_bins(points, orientation, high, node.stop, INFINITY, &bins)
+    cut = cut_bins(points, &bins)
     if cut.position >= 0:
         gain[0] = cut.gain
     arena_release(points.arena, mark)
-    return bin_stop[cut.position - 1] if cut.position >= 0 else -1
+    return bins.bin_stop[cut.position - 1] if cut.position >= 0 else -1
 
 
 cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
@@ -283,13 +285,11 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
         Points* points = <Points*> context
         PairNode* node = &tree.nodes[leaf]
         Mark mark = arena_mark(points.arena)
-        int n_stats = points.c.n_stats, n = node.stop - node.start, h, i, n_bins, position, room
+        int n_stats = points.c.n_stats, n = node.stop - node.start, h, i, position, room
         int low = -1, high = -1
         double* sums = take_doubles(points.arena, points.targets.n_channels)
         double* total = tree.stats + leaf * n_stats
-        double* stats
-        int32_t* n_rows
-        int32_t* bin_stop
+        PointBins bins
         double gain = 0.0, block = 0.0, weight
         Cut cut
     node.n_rows = n
@@ -314,9 +314,7 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
         block = weight / N_BLOCKS
         # Rounding may leave one more, and the last may be lighter.
         room = min(n, N_BLOCKS + 2)
-    stats = take_doubles(points.arena, <size_t> (room + 2) * n_stats)
-    n_rows = take_ints(points.arena, room + 1)
-    bin_stop = take_ints(points.arena, room + 1)
+    bins = take_bins(points, room)
     if points.arena.failed:
         return
     # The children of a root that a start gives are cut whatever they earn.
@@ -325,16 +323,16 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
         for h in range(points.first_active, points.stop_active):
             if points.order[h] == NULL:
                 continue
-            n_bins = fill_bins(
-                points, h, node.start, node.stop, block, 0, room, stats, n_rows, bin_stop)
-            cut = cut_bins(points, n_bins, stats, n_rows)
+            bins.n = 0
+            fill_bins(points, h, node.start, node.stop, block, &bins)
+            cut = cut_bins(points, &bins)
             # Of equals, the first wins, and the axes come first.
             if cut.position >= 0 and cut.gain > node.gain * (1.0 + 1e-9):
                 node.gain = cut.gain
                 node.orientation = h
-                node.position = bin_stop[cut.position - 1]
-                low = bin_stop[cut.position - 2] if cut.position >= 2 else node.start
-                high = bin_stop[cut.position]
+                node.position = bins.bin_stop[cut.position - 1]
+                low = bins.bin_stop[cut.position - 2] if cut.position >= 2 else node.start
+                high = bins.bin_stop[cut.position]
         if node.orientation >= 0:
             if block > 0.0:
                 position = refine_position(points, node, node.orientation, low, high, &gain)
@@ -818,6 +816,54 @@ cdef class Results:
          self.a, self.b, self.threshold, self.low, self.branch) = fits
 
 
+cdef class PairSample:
+    """Rows of a node that pairs are fitted on, with the columns that are in some pair.
+
+    Parameters
+    ----------
+    columns : Columns
+        Numbers, or codes of categories.
+    scales : array (n_columns,)
+        The columns' units.
+    offsets : int64 array (n_columns + 1,)
+        Where each column's positions start.
+    positions : array
+        Places of the categories in the node's order; NaN for none.
+    targets : Targets
+    scale : float
+        Rows of the node that each of the sample stands for.
+    """
+
+    cdef Columns columns
+    cdef const double[::1] scales
+    cdef const int64_t[::1] offsets
+    cdef const double[::1] positions
+    cdef Targets targets
+    cdef double scale
+
+    def __init__(
+        self, Columns columns not None, const double[::1] scales not None,
+        const int64_t[::1] offsets not None, const double[::1] positions not None,
+        Targets targets not None, double scale=1.0,
+    ):
+        cdef int f
+        for f in range(columns.n_columns):
+            if columns.column[f].kind not in (INT32, FLOAT32, FLOAT64):
+                raise ValueError(f"column {f} holds neither numbers nor categories")
+        if scales.shape[0] != columns.n_columns:
+            raise ValueError("there must be a scale for each column")
+        if offsets.shape[0] != columns.n_columns + 1 or offsets[0] < 0 or (
+                positions.shape[0] < offsets[columns.n_columns]):
+            raise ValueError("positions must have room for every column's categories")
+        for f in range(columns.n_columns):
+            if offsets[f + 1] < offsets[f]:
+                raise ValueError("positions must have room for every column's categories")
+        if not 0.0 < scale < INFINITY:
+            raise ValueError("scale is out of range")
+        self.columns, self.targets, self.scale = columns, targets, scale
+        self.scales, self.offsets, self.positions = scales, offsets, positions
+
+
 cdef class PairFitter:
     """Fits shape functions of pairs to samples of nodes.
 
@@ -848,18 +894,12 @@ cdef class PairFitter:
 
     def fit(
         self,
-        Columns columns not None,                   # IN: the sample's numbers, or category codes
-        const double[::1] scales not None,          # IN: (n_columns,) the columns' units
-        const int64_t[::1] offsets not None,        # IN: (n_columns + 1,) of `positions`
-        const double[::1] positions not None,       # IN: categories' places; NaN for none
-        Targets targets not None,                   # IN: of the sample
+        PairSample given not None,                  # IN
         const int32_t[::1] rows not None,           # IN: rows of the sample that are looked at
         const int32_t[:, ::1] pairs not None,       # IN: (n_pairs, 2) columns
         const Start[::1] starts not None,           # IN: (n_pairs,) how their inner trees start
-        *,
-        int max_branches, double region_penalty, double branch_penalty, uint64_t seed,
+        node,                                       # IN: NodeOptions, in units of the sample
         int n_threads,
-        double scale=1.0,                           # IN: rows of the node for each of the sample's
     ):
         """Fit the pairs, all in units of the sample; returns PairFits."""
         cdef:
@@ -867,28 +907,19 @@ cdef class PairFitter:
             Arenas kept, arenas
             Results results
             PairFitArray pair_fits
-            int p, f, n_pairs = pairs.shape[0], n_orientations = self.slopes.shape[0]
+            Columns columns = given.columns
+            Targets targets = given.targets
+            int p, n_pairs = pairs.shape[0], n_orientations = self.slopes.shape[0]
             Py_ssize_t n = rows.shape[0], first, together
-        for f in range(columns.n_columns):
-            if columns.column[f].kind not in (INT32, FLOAT32, FLOAT64):
-                raise ValueError(f"column {f} holds neither numbers nor categories")
         if starts.shape[0] != n_pairs:
             raise ValueError("there must be one start for each pair")
         check_pairs(pairs, columns.n_columns)
         for p in range(n_pairs):
             if starts[p].orientation >= n_orientations:
                 raise ValueError("a start's orientation does not exist")
-        if scales.shape[0] != columns.n_columns:
-            raise ValueError("there must be a scale for each column")
-        if offsets.shape[0] != columns.n_columns + 1 or offsets[0] < 0 or (
-                positions.shape[0] < offsets[columns.n_columns]):
-            raise ValueError("positions must have room for every column's categories")
-        for f in range(columns.n_columns):
-            if offsets[f + 1] < offsets[f]:
-                raise ValueError("positions must have room for every column's categories")
         check_rows(rows, min(columns.n_rows, targets.n_rows))
-        if not 1 <= n <= targets.n_rows or n_threads < 1 or not 0.0 < scale < INFINITY:
-            raise ValueError("rows, scale or n_threads out of range")
+        if not 1 <= n <= targets.n_rows or n_threads < 1:
+            raise ValueError("rows or n_threads out of range")
         if targets.n_stats != self.criterion.info.n_stats:
             raise ValueError("targets and criterion differ in their statistics")
         shape = n_pairs, 2 * max_leaves_of(&self.options) - 1
@@ -901,17 +932,16 @@ cdef class PairFitter:
             return fits
         results = Results(fits)
         sample.c = &self.criterion.info
-        sample.options = options_for_pairs(
-            &self.options, max_branches, region_penalty, branch_penalty, seed)
+        sample.options = options_for_pairs(&self.options, node)
         sample.exact = self.exact
         sample.min_rows = max(sample.options.inner_min_rows, sample.options.min_rows)
-        sample.scale = scale
+        sample.scale = given.scale
         sample.slopes = &self.slopes[0]
         sample.n_orientations = n_orientations
         sample.columns = columns.column
-        sample.scales = &scales[0]
-        sample.offsets = &offsets[0]
-        sample.positions = &positions[0] if positions.shape[0] else NULL
+        sample.scales = &given.scales[0]
+        sample.offsets = &given.offsets[0]
+        sample.positions = &given.positions[0] if given.positions.shape[0] else NULL
         sample.rows = &rows[0]
         sample.n = <int> n
         sample.pairs = &pairs[0, 0]

@@ -1,7 +1,5 @@
 # Inner trees of pairs: a plane cut into regions, and the regions sent to branches.
 
-from libc.stdint cimport int32_t, uint64_t
-
 from shapetree._core.criterion cimport CriterionInfo
 from shapetree._core.options cimport Options
 from shapetree._core.threads cimport Arena, branch_t
@@ -46,10 +44,7 @@ ctypedef struct PairShape:
 ctypedef void (*FindCut)(void* points, PairTree* tree, int leaf) noexcept nogil
 ctypedef void (*MakeCut)(void* points, PairTree* tree, int leaf) noexcept nogil
 
-cdef Options options_for_pairs(
-    const Options* options, int max_branches, double region_penalty, double branch_penalty,
-    uint64_t seed,
-) except *
+cdef Options options_for_pairs(const Options* options, node) except *
 
 cdef int max_leaves_of(const Options* options) noexcept nogil
 

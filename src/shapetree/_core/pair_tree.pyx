@@ -4,8 +4,10 @@ The tree grows best cut first, whatever its points are: cells of a grid, or rows
 get branches, and it is pruned: every cut but the first must earn its price.
 """
 
+from typing import NamedTuple
+
 from libc.math cimport INFINITY, log2
-from libc.stdint cimport int32_t, uint64_t
+from libc.stdint cimport int32_t
 from libc.string cimport memcpy, memset
 
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
@@ -34,18 +36,34 @@ ctypedef struct Regions:
     branch_t* branch
 
 
-cdef Options options_for_pairs(
-    const Options* options, int max_branches, double region_penalty, double branch_penalty,
-    uint64_t seed,
-) except *:
-    """Options that hold for every node, and those of one."""
+class NodeOptions(NamedTuple):
+    """What a search for pairs may do in one node, in units of impurity mass.
+
+    Attributes
+    ----------
+    max_branches : int
+    region_penalty : float
+        Per region beyond two, times log2 of the rows that are cut.
+    branch_penalty : float
+        Per branch beyond the first.
+    seed : int
+    """
+
+    max_branches: int
+    region_penalty: float
+    branch_penalty: float
+    seed: int
+
+
+cdef Options options_for_pairs(const Options* options, node) except *:
+    """Options that hold for every node, and the NodeOptions of one."""
     cdef Options own = options[0]
-    if not 2 <= max_branches <= 254:
+    own.max_branches = node.max_branches
+    own.region_penalty = node.region_penalty
+    own.branch_penalty = node.branch_penalty
+    own.seed = node.seed
+    if not 2 <= own.max_branches <= 254:
         raise ValueError("max_branches is out of range, which is 2 to 254")
-    own.max_branches = max_branches
-    own.region_penalty = region_penalty
-    own.branch_penalty = branch_penalty
-    own.seed = seed
     return own
 
 

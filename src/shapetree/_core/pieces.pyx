@@ -259,27 +259,27 @@ cdef class PairCuts:
     ----------
     columns : Columns
         The table: numbers, or codes of categories.
-    first, second : int
-        The pair.
-    positions_a, positions_b : arrays
-        Positions of the features' categories; empty for numbers.
-    a, b, threshold : arrays (n_cuts,)
-    low, high : int32 arrays (n_cuts,)
-    branch : int32 array (n_pieces,)
-    missing_branch : int
-        All as in `shapetree.tree._shape.PairShape`.
+    shape : PairShape
+    to_regions : bool
+        Whether rows are sent to the regions of the shape function instead of their branches; that
+        of missing values comes last.
     """
 
-    def __init__(
-        self, Columns columns not None, int first, int second, positions_a, positions_b,
-        const double[::1] a not None, const double[::1] b not None,
-        const double[::1] threshold not None, const int32_t[::1] low not None,
-        const int32_t[::1] high not None, const int32_t[::1] branch not None, int missing_branch,
-    ):
+    def __init__(self, Columns columns not None, shape, bint to_regions=False):
         cdef:
-            const double[::1] place_a = np.ascontiguousarray(positions_a, dtype=np.float64)
-            const double[::1] place_b = np.ascontiguousarray(positions_b, dtype=np.float64)
-            int n_cuts = low.shape[0], n_pieces = branch.shape[0], f, i
+            int first = shape.first, second = shape.second, n_cuts, n_pieces, f, i
+            int missing_branch = shape.missing_branch
+            const double[::1] place_a = np.ascontiguousarray(shape.positions[0], dtype=np.float64)
+            const double[::1] place_b = np.ascontiguousarray(shape.positions[1], dtype=np.float64)
+            const double[::1] a = shape.cut_a, b = shape.cut_b, threshold = shape.cut_threshold
+            const int32_t[::1] low = shape.cut_low, high = shape.cut_high
+            const int32_t[::1] branch = shape.branch_of_piece
+        if a is None or b is None or threshold is None or low is None or high is None or (
+                branch is None):
+            raise TypeError("a pair's shape function needs its cuts")
+        n_cuts, n_pieces = low.shape[0], branch.shape[0]
+        if to_regions:
+            branch, missing_branch = np.arange(n_pieces, dtype=np.int32), n_pieces
         for f in (first, second):
             if not 0 <= f < columns.n_columns or (
                     columns.column[f].kind not in (INT32, FLOAT32, FLOAT64)):

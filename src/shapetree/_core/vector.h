@@ -84,15 +84,25 @@ static double sum_x_log2_x(const double *s, int n, double *total) {
     return sum;
 }
 
-/* loss[b] = impurity of both sides of a cut behind bin start + b, but for a constant, averaged
-   over outputs. `prefix` holds rows of `stride` prefix sums: weights first, then the statistics. If
-   these are counts, `looked_up` has x * log2(x) of each up to `n_looked_up`. */
+/* Rows of `stride` prefix sums: of weights, then of n_stats statistics, of several outputs. If these
+   are counts, `looked_up` has x * log2(x) of each up to `n_looked_up`; else it is NULL. */
+typedef struct {
+    const double *sums;
+    int64_t stride;
+    int n_stats;
+    int n_outputs;
+    const double *looked_up;
+    int n_looked_up;
+} PrefixSums;
 
+/* loss[b] = impurity of both sides of a cut behind bin start + b, but for a constant, averaged
+   over outputs. */
 FOR_EVERY_MACHINE
-static void entropy_of_cuts(const double *prefix, int64_t stride, int n_stats, int n_outputs,
-                            const double *looked_up, int n_looked_up, int start, int stop,
-                            double *loss) {
-    const int n = stop - start - 1;
+static void entropy_of_cuts(const PrefixSums *of, int start, int stop, double *loss) {
+    const double *prefix = of->sums, *looked_up = of->looked_up;
+    const int64_t stride = of->stride;
+    const int n = stop - start - 1, n_stats = of->n_stats, n_outputs = of->n_outputs;
+    const int n_looked_up = of->n_looked_up;
     int can_look_up = looked_up != 0;
     for (int row = 0; row <= n_stats; row++)
         can_look_up &= prefix[row * stride + stop] - prefix[row * stride + start] <= n_looked_up;
@@ -118,9 +128,10 @@ static void entropy_of_cuts(const double *prefix, int64_t stride, int n_stats, i
 }
 
 FOR_EVERY_MACHINE
-static void variance_of_cuts(const double *prefix, int64_t stride, int n_stats, int n_outputs,
-                             int start, int stop, double *loss) {
-    const int n = stop - start - 1;
+static void variance_of_cuts(const PrefixSums *of, int start, int stop, double *loss) {
+    const double *prefix = of->sums;
+    const int64_t stride = of->stride;
+    const int n = stop - start - 1, n_stats = of->n_stats, n_outputs = of->n_outputs;
     const double *weights = prefix + start;
     const double weight = weights[stop - start] - weights[0];
     for (int b = 0; b < n; b++)
@@ -140,11 +151,25 @@ static void variance_of_cuts(const double *prefix, int64_t stride, int n_stats, 
         loss[b] /= n_outputs;
 }
 
+/* Some cells of a grid. Of every cell of the grid, `bucket` holds n_orientations buckets, of which
+   n_active count, and `planes` `stride` numbers, a multiple of four. */
+typedef struct {
+    const int32_t *cells;
+    int n_cells;
+    const uint8_t *bucket;
+    int n_orientations;
+    int n_active;
+    const double *planes;
+    int stride;
+} BucketedCells;
+
 /* The least and the greatest bucket of some cells along each of several orientations; returns the
-   width of the widest range. `bucket` holds n_orientations buckets of every cell. */
+   width of the widest range. */
 FOR_EVERY_MACHINE
-static int ranges_of_buckets(const uint8_t *bucket, int n_orientations, int n_active,
-                             const int32_t *cells, int n_cells, uint8_t *least, uint8_t *greatest) {
+static int ranges_of_buckets(const BucketedCells *of, uint8_t *least, uint8_t *greatest) {
+    const uint8_t *bucket = of->bucket;
+    const int32_t *cells = of->cells;
+    const int n_cells = of->n_cells, n_orientations = of->n_orientations, n_active = of->n_active;
     int width = 0, i = 0;
     for (int h = 0; h < n_active; h++) {
         least[h] = 255;
@@ -176,12 +201,14 @@ static int ranges_of_buckets(const uint8_t *bucket, int n_orientations, int n_ac
 }
 
 /* Sum the planes of some cells by bucket along each of several orientations, counted from the least
-   bucket on. `planes` holds `stride` numbers of every cell, a multiple of four; `sums` receives
-   (n_active, width, stride) of them. */
+   bucket on. `sums` receives (n_active, width, stride) of them. */
 FOR_EVERY_MACHINE
-static void sum_by_bucket(const double *planes, int stride, const uint8_t *bucket,
-                          int n_orientations, int n_active, const int32_t *cells, int n_cells,
-                          const uint8_t *least, int width, double *sums) {
+static void sum_by_bucket(const BucketedCells *of, const uint8_t *least, int width, double *sums) {
+    const uint8_t *bucket = of->bucket;
+    const int32_t *cells = of->cells;
+    const double *planes = of->planes;
+    const int n_cells = of->n_cells, n_orientations = of->n_orientations, n_active = of->n_active;
+    const int stride = of->stride;
     memset(sums, 0, (size_t) n_active * width * stride * sizeof(double));
     if (stride == 4 && n_active == 8) {
         /* The usual case, with all that does not change at hand. */
@@ -255,13 +282,31 @@ static inline void sums_to_lanes(const double *sums, int n_active, int width, in
                     = sums[((int64_t) h * width + b) * stride + j];
 }
 
+/* Sums along several orientations, one lane each: `buckets` holds (n_buckets, n_planes, n_lanes) of
+   them, of weights, of n_values statistics and, in plane `rows_plane`, of rows; `total` those of all
+   buckets, by plane. */
+typedef struct {
+    const double *buckets;
+    const double *total;
+    int n_buckets;
+    int n_planes;
+    int n_values;
+    int rows_plane;
+    int n_lanes;
+    int n_outputs;
+    int entropy;
+    double min_rows;
+} LaneSums;
+
 /* What `best_cuts_of_orientations` says; the compiler makes a version of it for each usual number of
    lanes and values. */
-WITH_CONSTANTS void best_cuts(
-        const double *restrict buckets, const double *restrict total, int n_buckets,
-        const int n_planes, const int n_values, const int rows_plane, const int n_lanes,
-        const int n_outputs, const int entropy, double min_rows, double *restrict prefix,
-        double *restrict here, double *restrict loss, double *restrict position) {
+WITH_CONSTANTS void best_cuts(const LaneSums of, double *restrict prefix, double *restrict here,
+                              double *restrict loss, double *restrict position) {
+    const double *restrict buckets = of.buckets, *restrict total = of.total;
+    const int n_buckets = of.n_buckets, n_planes = of.n_planes, n_values = of.n_values;
+    const int rows_plane = of.rows_plane, n_lanes = of.n_lanes, n_outputs = of.n_outputs;
+    const int entropy = of.entropy;
+    const double min_rows = of.min_rows;
     for (int i = 0; i < n_planes * n_lanes; i++)
         prefix[i] = 0.0;
     for (int l = 0; l < n_lanes; l++) {
@@ -298,21 +343,19 @@ WITH_CONSTANTS void best_cuts(
     }
 }
 
-/* The best cut between buckets along each of several orientations at once. `buckets` holds
-   (n_buckets, n_planes, n_lanes) sums, one lane an orientation: of weights, of n_values statistics
-   and, in plane `rows_plane`, of rows; `total` those of all buckets, by plane. `loss` and `position`
-   receive, by lane, the impurity of both sides, but for a constant, and the first bucket above the
-   cut, 0 where no cut leaves `min_rows` on both sides. `prefix` has room for n_planes x n_lanes. */
+/* The best cut between buckets along each of several orientations at once. `loss` and `position`
+   receive, by lane, the impurity of both sides, but for a constant, averaged over outputs, and the
+   first bucket above the cut, 0 where no cut leaves `min_rows` on both sides. `prefix` has room for
+   n_planes x n_lanes, `here` for n_lanes. */
 FOR_EVERY_MACHINE
-static void best_cuts_of_orientations(
-        const double *buckets, const double *total, int n_buckets, int n_planes, int n_values,
-        int rows_plane, int n_lanes, int n_outputs, int entropy, double min_rows, double *prefix,
-        double *here, double *loss, double *position) {
-    const int is_usual = n_outputs == 1 && !entropy && rows_plane == 0;
+static void best_cuts_of_orientations(const LaneSums *of, double *prefix, double *here,
+                                      double *loss, double *position) {
+    const int is_usual = of->n_outputs == 1 && !of->entropy && of->rows_plane == 0;
 #define BEST_CUTS(values, lanes) \
-    if (is_usual && n_values == (values) && n_lanes == (lanes)) { \
-        best_cuts(buckets, total, n_buckets, 1 + (values), (values), 0, (lanes), 1, 0, min_rows, \
-                  prefix, here, loss, position); \
+    if (is_usual && of->n_values == (values) && of->n_lanes == (lanes)) { \
+        const LaneSums usual = {of->buckets, of->total, of->n_buckets, 1 + (values), (values), 0, \
+                                (lanes), 1, 0, of->min_rows}; \
+        best_cuts(usual, prefix, here, loss, position); \
         return; \
     }
     BEST_CUTS(1, 8)
@@ -322,8 +365,7 @@ static void best_cuts_of_orientations(
     BEST_CUTS(2, 4)
     BEST_CUTS(3, 4)
 #undef BEST_CUTS
-    best_cuts(buckets, total, n_buckets, n_planes, n_values, rows_plane, n_lanes, n_outputs,
-              entropy, min_rows, prefix, here, loss, position);
+    best_cuts(*of, prefix, here, loss, position);
 }
 
 /* loss[t - 1][s - 1] = impurity of the four quadrants around the crossing (s, t) of an m x m grid,

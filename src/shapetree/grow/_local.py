@@ -18,6 +18,7 @@ from shapetree._core.histogram import (
     room_for_sums,
     sum_nodes,
 )
+from shapetree._core.pieces import PairCuts
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
@@ -28,7 +29,7 @@ from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
 from shapetree.grow._row_holder import Histograms
 from shapetree.grow._rows_of_node import VISITS_PER_MOVE, LocalRowsOfNode, RowsOfNode
-from shapetree.grow._splits import Split, cuts_of
+from shapetree.grow._splits import Split
 
 # Bytes of histograms that one call should ask for; with more rows, more nodes share what a pass
 # over the columns brings to the cache.
@@ -255,7 +256,7 @@ class LocalRows:
             [
                 (split.feature, split.branch_of_bin)
                 if isinstance(split, BinSplit)
-                else cuts_of(split.cuts, self._values)
+                else PairCuts(self._values, split.cuts)
                 for split in splits
             ],
             self._threads_of(nodes, VISITS_PER_MOVE),

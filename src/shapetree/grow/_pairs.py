@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import NodeStatistics
-from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups
+from shapetree._core.grid import START, BinGroups, GridScreen, Groups
 from shapetree._core.histogram import bin_offsets, build_histograms
-from shapetree._core.oblique import PairFits, PairFitter
+from shapetree._core.oblique import PairFits, PairFitter, PairSample
+from shapetree._core.pair_tree import NodeOptions
+from shapetree._core.pieces import PairCuts
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._binning import FeatureBins
@@ -28,7 +28,7 @@ from shapetree.grow._candidates import (
 from shapetree.grow._pair_options import PairList, PairOptions
 from shapetree.grow._row_holder import Histograms
 from shapetree.grow._rows_of_node import Halving, RowsOfNode, Sample
-from shapetree.grow._splits import cuts_of, number_cuts
+from shapetree.grow._splits import number_cuts
 from shapetree.tree._shape import PairShape
 
 # Growing an inner tree on a grid takes as long as this many visits of a row by a pair.
@@ -107,7 +107,7 @@ class PairSearch:
         self._penalties = options.penalties
         self._seed = options.seed
         self._n_threads = options.n_threads
-        self._search_options_of_fit = options
+        self._search_options = options
         limits = options.limits
         self._screen = GridScreen(
             goal.criterion, frame.n_bins, frame.categorical, frame.standardised, frame.cosines,
@@ -166,7 +166,7 @@ class PairSearch:
             Gain after penalties that a pair must have to be of use.
         """
         options = self._options
-        search_options = self._search_options(node)
+        node_options = self._node_options(node)
         n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
         n_visits = VISITS_PER_GROUPED_BIN * len(histogram)
         groups = self._screen.groups(histogram, threads_for(n_visits, self._n_threads))
@@ -181,7 +181,7 @@ class PairSearch:
             )
             telling = information > least
             finalists, information = finalists[telling], information[telling]
-        about = rows, groups, search_options, n_threads
+        about = rows, groups, node_options, n_threads
         gains, starts = yield from self._grow(finalists, information, *about)
         if is_choosy:
             least = max(HOPEFUL_SHARE * needed, HOPEFUL_SHARE_OF_BEST * gains.max(initial=0.0))
@@ -200,7 +200,7 @@ class PairSearch:
             chosen = chosen[gains[chosen] >= HOPEFUL_SHARE_OF_BEST * gains.max()]
         return (
             yield from self._fit(
-                finalists[chosen], starts[chosen], node, rows, groups, search_options
+                finalists[chosen], starts[chosen], node, rows, groups, node_options
             )
         )
 
@@ -219,14 +219,13 @@ class PairSearch:
         n_threads: int,
     ) -> Inquiry[tuple[np.ndarray, np.ndarray]]:
         """The pairs that tell most, and how much each tells at most, from rough grids."""
-        n_groups = groups.n_rough + 1
         n_stats = self._goal.targets.n_stats
         first_bins = slice(0, self._frame.offsets[1])
         whole = self._goal.criterion.impurity(histogram[first_bins].sum(axis=0)[:n_stats])
         noise = self._goal.noise(node.statistics)
         leaders = _Leaders(self._options.n_finalists)
-        for first, some in pairs.parts(self._chunk(n_groups)):
-            cells = yield from rows.grids(some, groups.rough_of_bin, n_groups)
+        for first, some in pairs.parts(self._chunk(groups.rough.n_groups)):
+            cells = yield from rows.grids(some, groups.rough)
             leaders.add(first, whole - self._screen.losses(cells, noise, n_threads))
         return pairs.take(leaders.numbers), leaders.gains
 
@@ -236,22 +235,18 @@ class PairSearch:
         information: np.ndarray | None,
         rows: RowsOfNode,
         groups: Groups,
-        search_options: dict[str, Any],
+        node_options: NodeOptions,
         n_threads: int,
     ) -> Inquiry[tuple[np.ndarray, np.ndarray]]:
         """Gains of the pairs on their grids, and how their inner trees start."""
         found: list[tuple[np.ndarray, np.ndarray]] = []
-        size = min(self._chunk(ALL_GROUPS), VISITS_PER_CALL // VISITS_PER_GRID)
+        size = min(self._chunk(groups.fine.n_groups), VISITS_PER_CALL // VISITS_PER_GRID)
         for first in range(0, len(pairs), size):
             some = slice(first, first + size)
-            cells = yield from rows.grids(pairs[some], groups.of_bin, ALL_GROUPS)
-            found.append(
-                self._screen.screen(
-                    pairs[some], cells, groups,
-                    None if information is None else information[some],
-                    n_threads=n_threads, **search_options,
-                )
-            )  # fmt: skip
+            cells = yield from rows.grids(pairs[some], groups.fine)
+            its = None if information is None else information[some]
+            about = groups, its, node_options, n_threads
+            found.append(self._screen.screen(pairs[some], cells, *about))
         if len(found) == 1:
             return found[0]
         gains, starts = zip((np.empty(0), np.empty(0, dtype=START)), *found, strict=True)
@@ -268,12 +263,11 @@ class PairSearch:
         options, goal = self._options, self._goal
         branch_of_bin = univariate.branch_of_bin
         branch_of_bin = np.where(branch_of_bin == NO_BRANCH_MARK, 0, branch_of_bin)
+        groups = BinGroups(branch_of_bin, node.max_branches)
         gains = np.maximum(univariate.gains, 0.0)
         leaders = _Leaders(options.n_screened)
         for first, some in pairs.parts(self._chunk(node.max_branches)):
-            cells = yield from rows.grids(
-                some, branch_of_bin, node.max_branches, options.filter_rows
-            )
+            cells = yield from rows.grids(some, groups, options.filter_rows)
             seen = goal.criterion.weight(cells[0].sum(axis=0)[: goal.targets.n_stats])
             crossed = self._screen.losses(cells, 0.0, self._n_threads)
             alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * (
@@ -285,7 +279,7 @@ class PairSearch:
 
     def _shapes_of_features(self, node: SearchedNode, histogram: np.ndarray) -> FeatureShapes:
         """Each feature's own best shape function."""
-        search = CandidateSearch(self._frame.features, self._goal, self._search_options_of_fit)
+        search = CandidateSearch(self._frame.features, self._goal, self._search_options)
         found = FeatureShapes.empty(1, search.offsets)
         histograms = Histograms(0, len(self._frame.features), histogram[None])
         about = Statistics.of(node.statistics), np.array([node.seed]), node.max_branches
@@ -299,7 +293,7 @@ class PairSearch:
         node: SearchedNode,
         rows: RowsOfNode,
         groups: Groups,
-        search_options: dict[str, Any],
+        node_options: NodeOptions,
     ) -> Inquiry[PairCandidate | None]:
         """The best of some pairs, fitted on a sample of the rows."""
         best: PairCandidate | None = None
@@ -311,7 +305,7 @@ class PairSearch:
             sample = yield from rows.sample(tuple(features), self._options.sample_rows)
             places = np.searchsorted(features, pairs[some])
             fits = self._fits(
-                sample, sample.rows, places, starts[some], groups.positions, search_options
+                sample, sample.rows, places, starts[some], groups.positions, node_options
             )
             which = int(np.argmax(fits.penalised_gains))
             gain = sample.scale * fits.penalised_gains[which]
@@ -333,26 +327,26 @@ class PairSearch:
         pairs: np.ndarray,
         starts: np.ndarray,
         positions: np.ndarray,
-        search_options: dict[str, Any],
+        node_options: NodeOptions,
     ) -> PairFits:
         """Fit pairs of a sample's columns on some of its rows."""
         places = [self._positions_of(feature, positions) for feature in sample.features]
-        penalties = ("region_penalty", "branch_penalty")
-        is_whole = sample.scale == 1.0
-        fitter = self._fitter_of_all_rows if is_whole else self._fitter(sample.scale)
-        return fitter.fit(
+        given = PairSample(
             sample.columns,
             self._frame.scales[list(sample.features)],
             np.cumsum([0, *map(len, places)]),
             np.concatenate(places),
             sample.targets,
-            rows,
-            pairs.astype(np.int32),
-            starts,
-            **search_options | {name: search_options[name] / sample.scale for name in penalties},
-            n_threads=threads_for(VISITS_PER_FIT * len(rows) * len(pairs), self._n_threads),
-            scale=sample.scale,
+            sample.scale,
         )
+        is_whole = sample.scale == 1.0
+        fitter = self._fitter_of_all_rows if is_whole else self._fitter(sample.scale)
+        options = node_options._replace(
+            region_penalty=node_options.region_penalty / sample.scale,
+            branch_penalty=node_options.branch_penalty / sample.scale,
+        )
+        n_threads = threads_for(VISITS_PER_FIT * len(rows) * len(pairs), self._n_threads)
+        return fitter.fit(given, rows, pairs.astype(np.int32), starts, options, n_threads)
 
     @property
     def must_hold_up(self) -> bool:
@@ -372,7 +366,7 @@ class PairSearch:
         """
         shape = candidate.shape
         pair = np.array([[sample.features.index(f) for f in (shape.first, shape.second)]])
-        options = self._search_options(node)
+        options = self._node_options(node)
         gain = 0.0
         for fitted, new in halving:
             if len(fitted) == 0 or len(new) == 0:
@@ -381,7 +375,7 @@ class PairSearch:
             fits = self._fits(sample, fitted, pair, candidate.start, positions, options)
             if fits.n_branches[0] >= 2:
                 found = self._shape(pair[0], fits, 0, positions, shape).with_largest_branch(0)
-                branches = cuts_of(found, sample.columns).branches(new, 1)
+                branches = PairCuts(sample.columns, found).branches(new, 1)
                 gain += gain_of(self._goal, sample, new, branches, found.n_branches)
         return sample.scale * gain
 
@@ -403,15 +397,15 @@ class PairSearch:
                 )  # fmt: skip
         return np.asarray(self._screen.groups(sums[0], 1).positions)
 
-    def _search_options(self, node: SearchedNode) -> dict[str, Any]:
+    def _node_options(self, node: SearchedNode) -> NodeOptions:
         part_price = self._penalties.part_price(self._goal, node.statistics)
-        return {
+        return NodeOptions(
             # For each leaf that it adds, a third branch hardly ever gains as much as a second.
-            "max_branches": 2 if self._search_options_of_fit.per_leaf else node.max_branches,
-            "region_penalty": self._goal.region_penalty * part_price,
-            "branch_penalty": self._penalties.branch_price(self._goal, node.statistics),
-            "seed": self._seed + node.seed,
-        }
+            max_branches=2 if self._search_options.per_leaf else node.max_branches,
+            region_penalty=self._goal.region_penalty * part_price,
+            branch_penalty=self._penalties.branch_price(self._goal, node.statistics),
+            seed=self._seed + node.seed,
+        )
 
     def pair_penalty(self, node: NodeStatistics) -> float:
         """What a pair must gain more than its regions cost."""

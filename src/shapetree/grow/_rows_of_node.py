@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.grid import sum_grids
+from shapetree._core.grid import BinGroups, sum_grids
 from shapetree._core.histogram import Targets, build_histograms
+from shapetree._core.pieces import PairCuts
 from shapetree._core.sampling import hash_contents, row_hashes
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._map_join import Inquiry, Join, Question, Then, add
 from shapetree.data._sampling import GREATEST_HASH, hash_limits, places_up_to
 from shapetree.data._table import Table
-from shapetree.grow._splits import PairSplit, Split, cuts_of
+from shapetree.grow._splits import PairSplit, Split
 
 # Moving a row to its branch takes as long as this many visits by features.
 VISITS_PER_MOVE = 4
@@ -122,8 +123,7 @@ class RowsOfNode:
     def grids(
         self,
         pairs: np.ndarray,
-        group_of_bin: np.ndarray,
-        n_groups: int,
+        groups: BinGroups,
         max_rows: int | None = None,
     ) -> Inquiry[np.ndarray]:
         """Sums of channels by the groups of each pair's features.
@@ -131,9 +131,7 @@ class RowsOfNode:
         Parameters
         ----------
         pairs : int array of shape (n_pairs, 2)
-        group_of_bin : uint8 array of shape (total bins,)
-        n_groups : int
-            All groups are below it.
+        groups : BinGroups
         max_rows : int, optional
             Most rows to sum, a sample of all.
 
@@ -144,8 +142,7 @@ class RowsOfNode:
         of = partial(
             LocalRowsOfNode.grids,
             pairs=pairs,
-            group_of_bin=group_of_bin,
-            n_groups=n_groups,
+            groups=groups,
             greatest_hash=(yield from self._greatest_hash(max_rows)),
         )
         return (yield from self._ask(of))
@@ -255,8 +252,7 @@ class LocalRowsOfNode:
     def grids(
         self,
         pairs: np.ndarray,
-        group_of_bin: np.ndarray,
-        n_groups: int,
+        groups: BinGroups,
         greatest_hash: int | None,
     ) -> np.ndarray:
         """Sums of channels by the groups of each pair's features, over rows up to a hash."""
@@ -264,13 +260,10 @@ class LocalRowsOfNode:
         if greatest_hash is not None:
             places = self._places_up_to(greatest_hash)
             rows, targets, in_order = rows[places], self._targets_at(places), True
-        cells = np.empty((len(pairs), n_groups**2, targets.n_channels))
         n_threads = threads_for(len(rows) * len(pairs), self.n_threads)
-        sum_grids(
-            self.coarse.columns, targets, rows, self.coarse.offsets, group_of_bin, n_groups, pairs,
-            cells, n_threads, in_order,
-        )  # fmt: skip
-        return cells
+        columns, offsets = self.coarse.columns, self.coarse.offsets
+        cells = sum_grids(columns, targets, rows, offsets, groups, pairs, n_threads, in_order)
+        return np.asarray(cells)
 
     def hashes(self, size: int, greatest_hash: int) -> np.ndarray:
         """The smallest hashes of the rows' numbers, `size` of them at most, up to the greatest."""
@@ -307,7 +300,7 @@ class LocalRowsOfNode:
         """Rows in each branch of a split."""
         if isinstance(split, PairSplit):
             n_threads = threads_for(VISITS_PER_MOVE * self.n_rows, self.n_threads)
-            branches = cuts_of(split.cuts, self.values).branches(self.rows, n_threads)
+            branches = PairCuts(self.values, split.cuts).branches(self.rows, n_threads)
         else:
             codes = self.binned.columns.array(split.feature)[self.rows]
             branches = split.branch_of_bin[codes]

@@ -7,8 +7,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from shapetree._core.columns import Columns
-from shapetree._core.pieces import PairCuts
 from shapetree._core.search import BinSplit
 from shapetree.data._binning import FeatureBins
 from shapetree.tree._shape import PairShape, ShapeFunction, shape_from_bins
@@ -56,25 +54,6 @@ def shape_of_split(
     return shape_from_bins(
         split.feature, bins[split.feature], split.branch_of_bin, split.n_branches, largest_branch,
         n_rows,
-    )  # fmt: skip
-
-
-def cuts_of(shape: PairShape, columns: Columns) -> PairCuts:
-    """A pair's shape function, ready to send a table's rows to branches."""
-    return PairCuts(
-        columns, shape.first, shape.second, *shape.positions,
-        shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
-        shape.branch_of_piece, shape.missing_branch,
-    )  # fmt: skip
-
-
-def regions_of(shape: PairShape, columns: Columns) -> PairCuts:
-    """The same, ready to tell the rows' regions; that of missing values comes last."""
-    n_regions = len(shape.branch_of_piece)
-    return PairCuts(
-        columns, shape.first, shape.second, *shape.positions,
-        shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
-        np.arange(n_regions, dtype=np.int32), n_regions,
     )  # fmt: skip
 
 

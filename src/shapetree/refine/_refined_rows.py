@@ -34,7 +34,7 @@ from shapetree.data._targets import Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows
 from shapetree.grow._rows_of_node import LocalRowsOfNode, RowsOfNode
-from shapetree.grow._splits import PairSplit, Split, cuts_of, regions_of
+from shapetree.grow._splits import Split
 from shapetree.tree._shape import PairShape
 
 if TYPE_CHECKING:
@@ -235,7 +235,8 @@ class LocalCareSet:
         """What rows lose in each branch beyond branch 0, by region; missing values last."""
         n_regions = len(shape.branch_of_piece)
         n_threads = threads_for(len(self.rows), self.holder.n_threads)
-        region = regions_of(shape, self.holder.values).branches(self.rows, n_threads)
+        cuts = PairCuts(self.holder.values, shape, to_regions=True)
+        region = cuts.branches(self.rows, n_threads)
         losses = np.zeros((n_regions + 1, self.n_branches))
         for branch in range(1, self.n_branches):
             losses[:, branch] = np.bincount(
@@ -308,11 +309,7 @@ class LocalRefinedRows:
         elif isinstance(split, BinSplit):
             self._routed.set_bins(node, children, split.feature, split.branch_of_bin)
         else:
-            self._routed.set_cuts(node, children, self.cuts_of(split))
-
-    def cuts_of(self, split: PairSplit) -> PairCuts:
-        """What sends rows by a pair."""
-        return cuts_of(split.cuts, self.rows.values)
+            self._routed.set_cuts(node, children, PairCuts(self.rows.values, split.cuts))
 
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""

@@ -11,6 +11,7 @@ from hypothesis.extra.numpy import arrays
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
+from shapetree._core.reduced import ReducedSearch
 from shapetree.data._binning import BinnedTable
 from shapetree.data._table import Table
 from shapetree.grow._grower import describe
@@ -417,3 +418,36 @@ def describe_rows(goal, rows):
     root = np.zeros(1, dtype=np.int32)
     (node,) = describe(held, root, held.totals(root))
     return node
+
+
+# Kernels with their arguments by name
+
+
+def cheapest_shapes(
+    starts, n_cells, bin_of_cell, losses, n_bins, categorical, n_branches, bounds, order, *,
+    segment_penalty, category_penalty, choice_penalty, max_segments, max_listed, only_best,
+    n_threads,
+):  # fmt: skip
+    """What shape functions cost, see `ReducedSearch.costs`; any penalty may be one for all."""
+    shares = np.full(np.shape(n_bins), choice_penalty)
+    limits = category_penalty, max_segments, max_listed
+    search = ReducedSearch(n_bins, categorical, shares, order, *limits)
+    segments = np.full(np.shape(bounds), segment_penalty)
+    cells = starts, n_cells, bin_of_cell, losses
+    return search.costs(cells, n_branches, bounds, segments, 1.0, only_best, n_threads)
+
+
+def cheapest_shape(
+    bin_of_cell, losses, n_bins, categorical, n_branches, *, segment_penalty, category_penalty,
+    max_segments, max_listed,
+):  # fmt: skip
+    """The cheapest shape function of one feature, see `ReducedSearch.shape`."""
+    about = np.array([n_bins], dtype=np.int64), np.array([categorical], dtype=np.uint8)
+    limits = category_penalty, max_segments, max_listed
+    search = ReducedSearch(*about, np.zeros(1), np.zeros(1, dtype=np.int32), *limits)
+    return search.shape(0, bin_of_cell, losses, n_branches, segment_penalty, 1.0)
+
+
+def sum_cells(routed, starts, n_cells, bin_of_cell, losses, **arguments):
+    """See `RoutedRows.loss_cells`."""
+    routed.loss_cells(cells=(starts, n_cells, bin_of_cell, losses), **arguments)

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import cheapest_shape
 from sklearn.tree import DecisionTreeClassifier
-
-from shapetree._core.reduced import cheapest_shape
 
 
 def wrong_rows_by_copies(values, is_valid, max_leaf_nodes):

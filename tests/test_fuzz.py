@@ -7,6 +7,7 @@ import os
 import re
 import warnings
 from dataclasses import fields
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +16,7 @@ from data import make_tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from naive import samples, trees
+from naive import cheapest_shape, cheapest_shapes, samples, sum_cells, trees
 from naive_pairs import pair_cuts
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
@@ -37,8 +38,6 @@ from shapetree._core.pair_tree import NodeOptions
 from shapetree._core.polish import polish_branches
 from shapetree._core.predictor import TreeLayout, count_cells, find_leaves
 from shapetree._core.reduced import (
-    cheapest_shape,
-    cheapest_shapes,
     count_extra_parts,
     fill_gaps,
     settle_empty_bins,
@@ -865,7 +864,7 @@ def test_routed_rows(data, seed):
         n_threads=n_threads,
         wanted=np.ones(n_level, dtype=np.uint8),
     )
-    survives(routed.loss_cells, **cells)
+    survives(partial(sum_cells, routed), **cells)
     assert len(routed.care_sets()) == n_level
 
 

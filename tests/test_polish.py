@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from naive import extra_parts, n_parts, samples
+from naive import cheapest_shape, extra_parts, n_parts, samples
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.criterion import Criterion
 from shapetree._core.polish import polish_branches
-from shapetree._core.reduced import cheapest_shape
 
 PENALTIES = st.sampled_from([0.0, 0.1, 1.0, 3.0, 50.0])
 

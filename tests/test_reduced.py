@@ -9,12 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import extra_parts, n_parts
+from naive import cheapest_shape, cheapest_shapes, extra_parts, n_parts
 from numpy.testing import assert_array_equal
 
 from shapetree._core.reduced import (
-    cheapest_shape,
-    cheapest_shapes,
     count_extra_parts,
     fill_gaps,
     reduced_problems,
@@ -580,7 +578,7 @@ def test_problems_know_what_a_new_split_must_beat(seed, max_branches, price, lea
     sums = rng.integers(-20, 20, (n_nodes, 1 + max_branches)) / 4
     n_care, least = rng.integers(0, 9, n_nodes), rng.integers(-40, 1, n_nodes) / 4
     problems = reduced_problems(
-        list(range(n_nodes)), children, part_penalties, penalties, sizes, sums, n_care, least,
+        list(range(n_nodes)), children, part_penalties, penalties, sizes, (sums, n_care, least),
         price, leaf_penalty,
     )  # fmt: skip
     wanted = [problem.may_improve and problem.n_care > 0 for problem in problems.each]
@@ -629,7 +627,7 @@ def test_problems_know_what_a_new_split_must_beat(seed, max_branches, price, lea
         ({"children": [[]]}, ValueError),
         ({"children": [[1, 7]]}, IndexError),
         ({"part_penalties": []}, ValueError),
-        ({"least": np.zeros(2)}, ValueError),
+        ({"losses": (np.zeros((1, 3)), np.zeros(1, dtype=np.int64), np.zeros(2))}, ValueError),
     ],
 )
 def test_problems_that_lack_something_are_refused(change, error):
@@ -639,9 +637,7 @@ def test_problems_that_lack_something_are_refused(change, error):
         "part_penalties": [1.0],
         "penalties": [1.0, 0.0, 0.0],
         "sizes": [3, 2, 1],
-        "sums": np.zeros((1, 3)),
-        "n_care": np.zeros(1, dtype=np.int64),
-        "least": np.zeros(1),
+        "losses": (np.zeros((1, 3)), np.zeros(1, dtype=np.int64), np.zeros(1)),
         "price": 1.0,
         "leaf_penalty": 1.0,
     }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import branch_of_pair, random_cuts, random_positions
+from naive import branch_of_pair, random_cuts, random_positions, sum_cells
 from naive_pairs import pair_cuts
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -421,7 +421,8 @@ def check_cells(forest, routed, n_care):
     n_cells = np.full(room.shape, -1, dtype=np.int32)
     bins = np.full(room.sum(), -1, dtype=np.int32)
     losses = np.full((len(bins), 3), np.nan)
-    routed.loss_cells(0, len(n_care), offsets, starts, n_cells, bins, losses, 0, 3, 1)
+    cells = starts, n_cells, bins, losses
+    routed.loss_cells(0, len(n_care), offsets, cells, 0, 3, 1)
     for node, (rows, lost) in enumerate(routed.care_sets()):
         for feature, codes in enumerate(forest.codes):
             expected, place = np.unique(codes[rows], return_inverse=True)
@@ -445,7 +446,7 @@ def check_some_cells(forest, routed, n_cells, wanted):
         assert first < last <= len(wanted)
         assert last == first + 1 or len(bins) <= max_cells
         assert len(starts) == len(found) == last - first
-        routed.loss_cells(first, last, offsets, *arrays, 0, 3, 1, wanted[first:last])
+        routed.loss_cells(first, last, offsets, arrays, 0, 3, 1, wanted[first:last])
         assert_array_equal(found, n_cells[first:last] * wanted[first:last, None])
         first = last
 
@@ -468,7 +469,8 @@ def test_cells_are_found_among_few_and_many_bins(n_bins, n_rows):
     n_cells = np.zeros((1, 1), dtype=np.int32)
     bins, found = np.empty(n_rows, dtype=np.int32), np.empty((n_rows, 1))
     offsets = np.array([0, n_bins + 1])
-    routed.loss_cells(0, 1, offsets, np.zeros((1, 1), int), n_cells, bins, found, 0, 1, 1)
+    cells = np.zeros((1, 1), int), n_cells, bins, found
+    routed.loss_cells(0, 1, offsets, cells, 0, 1, 1)
     expected = np.unique(codes[care])
     assert_array_equal(bins[: n_cells[0, 0]], expected)
     sums = np.bincount(codes[care], 1.0 - 2 * labels[care, 0], minlength=n_bins)
@@ -527,7 +529,7 @@ def test_features_summed_two_at_a_time_have_the_cells_of_each(max_branches, n_ro
     _, _, arrays = routed.room_for_cells(0, offsets, np.ones(1, dtype=np.uint8), 10**6)
     starts, n_cells, bins, found = arrays
     for n_threads in (1, 2):
-        routed.loss_cells(0, 1, offsets, *arrays, 0, 5, n_threads)
+        routed.loss_cells(0, 1, offsets, arrays, 0, 5, n_threads)
         for feature, its_codes in enumerate(codes):
             cells = slice(starts[0, feature], starts[0, feature] + n_cells[0, feature])
             expected = np.unique(its_codes[care])
@@ -781,9 +783,9 @@ def test_cells_that_do_not_fit_are_refused(change, message):
         "last_feature": 1,
         "n_threads": 1,
     }
-    routed.loss_cells(**good)
+    sum_cells(routed, **good)
     with pytest.raises(ValueError, match=message):
-        routed.loss_cells(**good | change)
+        sum_cells(routed, **good | change)
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ cdef void fill_blocks(
 cdef void fill_bins(
     const Points* points, int orientation, int start, int stop, double block, PointBins* bins
 ) noexcept nogil:
-    """Sum the points from `start` on in further bins that weigh `block` or more, equals together."""
+    """Sum the points from `start` on in more bins that weigh `block` or more, equals together."""
     cdef:
         const int32_t* order = points.order[orientation]
         int n_stats = points.c.n_stats, n_channels = points.targets.n_channels

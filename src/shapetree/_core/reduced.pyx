@@ -306,174 +306,205 @@ cdef int check_problem(const Problem* problem) except -1:
     return 0
 
 
-def cheapest_shapes(
-    const int64_t[:, ::1] starts not None,         # IN: (n_nodes, n_features)
-    const int32_t[:, ::1] n_cells not None,        # IN: (n_nodes, n_features)
-    const int32_t[::1] bin_of_cell not None,       # IN
-    const double[:, ::1] losses not None,          # IN: (total cells, n_others)
-    const int64_t[::1] n_bins not None,            # IN: (n_features,) without the missing bin
-    const uint8_t[::1] categorical not None,       # IN: (n_features,)
-    const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
-    const double[::1] bounds not None,             # IN: (n_nodes,)
-    const int32_t[::1] order not None,             # IN: (n_features,) which of equals comes first
-    *,
-    segment_penalty, double category_penalty, choice_penalty, int max_segments, int max_listed,
-    bint only_best, int n_threads,
-):
-    """What every feature's cheapest shape function costs, for each of some nodes.
+cdef class ReducedSearch:
+    """Finds the cheapest shape functions of nodes, once it is known what their cells lose.
 
-    The cells of a node and feature are its bins with rows that care, from starts[node, feature] on.
-    They tell what these rows lose in branch 1, 2, .. beyond branch 0. A feature's cost is what its
-    shape function loses beyond branch 0, with penalties; infinite where it cannot be below the
-    node's bound or, if `only_best`, is above the cost of another feature.
-
-    What a segment beyond two costs is a number, or an array with one for each node; what choosing a
-    feature costs is a number, or an array with one for each feature.
-
-    Returns an array (n_nodes, n_features), and a list of each node's least cost or bound.
+    Parameters
+    ----------
+    n_bins : int64 array (n_features,)
+        Without the missing bin.
+    categorical : uint8 array (n_features,)
+    choice_shares : array (n_features,)
+        What choosing a feature costs, in units of what a part costs.
+    order : int32 array (n_features,)
+        Which of equally good features comes first.
+    category_share : float
+        What a category that has to be listed costs, in the same units.
+    max_segments, max_listed : int
     """
-    cdef:
-        Py_ssize_t task, n_tasks, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f
-        Py_ssize_t place, n_places
-        Problem* problems
-        Problem* problem
-        Arenas arenas
-        double[:, ::1] costs
-        double[::1] least
-        const double[::1] segment = one_for_each(segment_penalty, n_nodes)
-        const double[::1] choice = one_for_each(choice_penalty, n_features)
-    if n_threads < 1 or n_branches.shape[0] != n_nodes or bounds.shape[0] != n_nodes or not (
-            n_bins.shape[0] == categorical.shape[0] == order.shape[0] == n_features):
-        raise ValueError("n_threads is out of range, or nodes or features lack what they need")
-    if n_cells.shape[0] != n_nodes or n_cells.shape[1] != n_features or (
-            losses.shape[0] != bin_of_cell.shape[0]):
-        raise ValueError("the cells' arrays differ in their shapes")
-    for node in range(n_nodes):
+
+    cdef const int64_t[::1] n_bins
+    cdef const uint8_t[::1] categorical
+    cdef const double[::1] choice_shares
+    cdef const int32_t[::1] order
+    cdef double category_share
+    cdef int max_segments
+    cdef int max_listed
+
+    def __init__(
+        self, const int64_t[::1] n_bins not None, const uint8_t[::1] categorical not None,
+        const double[::1] choice_shares not None, const int32_t[::1] order not None,
+        double category_share, int max_segments, int max_listed,
+    ):
+        cdef Py_ssize_t f, n_features = n_bins.shape[0]
+        if not n_features == categorical.shape[0] == choice_shares.shape[0] == order.shape[0]:
+            raise ValueError("features lack what they need")
         for f in range(n_features):
-            if n_cells[node, f] < 0 or not (
-                    0 <= starts[node, f] <= bin_of_cell.shape[0] - n_cells[node, f]):
-                raise ValueError("starts must tell where the cells are")
-    for f in range(n_features):
-        if not 0 <= n_bins[f] < 2**31 - 1 or not 0 <= order[f] < n_features:
-            raise ValueError("n_bins or order out of range")
-    result = np.full((n_nodes, n_features), INFINITY)
-    costs = result
-    lowest = np.array(bounds)
-    least = lowest
-    if n_nodes == 0 or n_features == 0 or bin_of_cell.shape[0] == 0:
-        return result, lowest.tolist()
-    n_threads = min(n_threads, n_nodes * n_features)
-    arenas = Arenas(n_threads)
-    problems = <Problem*> calloc(n_nodes * n_features, sizeof(Problem))
-    if problems == NULL:
-        raise MemoryError("no memory for reduced problems")
-    try:
+            if not 0 <= n_bins[f] < 2**31 - 1 or not 0 <= order[f] < n_features:
+                raise ValueError("n_bins or order out of range")
+        self.n_bins, self.categorical, self.order = n_bins, categorical, order
+        self.choice_shares, self.category_share = choice_shares, category_share
+        self.max_segments, self.max_listed = max_segments, max_listed
+
+    cdef Problem problem_of(self, Py_ssize_t feature, int n_branches, double unit):
+        """What is known of a node's problem by one feature, but for its cells."""
+        cdef Problem problem
+        problem.n_cells = 0
+        problem.n_bins = <int> self.n_bins[feature]
+        problem.categorical = self.categorical[feature]
+        problem.n_branches = n_branches
+        problem.max_segments = self.max_segments
+        problem.max_listed = self.max_listed
+        problem.category_penalty = unit * self.category_share
+        return problem
+
+    def costs(
+        self,
+        cells,                                         # IN: starts, n_cells, bin_of_cell, losses
+        const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
+        const double[::1] bounds not None,             # IN: (n_nodes,)
+        const double[::1] segment_penalties not None,  # IN: (n_nodes,) for each beyond two
+        double unit,                                   # IN: what a part costs
+        bint only_best, int n_threads,
+    ):
+        """What every feature's cheapest shape function costs, for each of some nodes.
+
+        The cells of a node and feature are its bins with rows that care: n_cells[node, feature] of
+        them, from starts[node, feature] on. They tell what these rows lose in branch 1, 2, ..
+        beyond branch 0. A feature's cost is what its shape function loses beyond branch 0, with
+        penalties; infinite where it cannot be below the node's bound or, if `only_best`, is above
+        the cost of another feature.
+
+        Returns an array (n_nodes, n_features), and a list of each node's least cost or bound.
+        """
+        cdef:
+            const int64_t[:, ::1] starts = cells[0]
+            const int32_t[:, ::1] n_cells = cells[1]
+            const int32_t[::1] bin_of_cell = cells[2]
+            const double[:, ::1] losses = cells[3]
+            Py_ssize_t task, n_tasks, n_nodes = n_branches.shape[0], node, f, place, n_places
+            Py_ssize_t n_features = self.n_bins.shape[0]
+            Problem* problems
+            Problem* problem
+            Arenas arenas
+            double choice
+            double[:, ::1] costs
+            double[::1] least
+        if starts is None or n_cells is None or bin_of_cell is None or losses is None:
+            raise TypeError("nodes need their cells")
+        if n_threads < 1 or not (
+                bounds.shape[0] == segment_penalties.shape[0] == starts.shape[0] == n_nodes):
+            raise ValueError("n_threads is out of range, or nodes lack what they need")
+        if starts.shape[1] != n_features or n_cells.shape[0] != n_nodes or (
+                n_cells.shape[1] != n_features or losses.shape[0] != bin_of_cell.shape[0]):
+            raise ValueError("the cells' arrays differ in their shapes")
         for node in range(n_nodes):
             for f in range(n_features):
-                problem = &problems[node * n_features + f]
-                problem.bin_of_cell = &bin_of_cell[0] + starts[node, f]
-                problem.losses = &losses[0, 0] + starts[node, f] * losses.shape[1]
-                problem.n_cells = n_cells[node, f]
-                problem.n_bins = <int> n_bins[f]
-                problem.categorical = categorical[f]
-                problem.n_branches = n_branches[node]
-                problem.n_others = <int> losses.shape[1]
-                problem.max_segments = max_segments
-                problem.max_listed = max_listed
-                problem.segment_penalty = segment[node]
-                problem.category_penalty = category_penalty
-                check_problem(problem)
-        # A node's features one after another, if those that cannot be the best are passed over.
-        n_places = n_features if only_best else 1
-        n_tasks = n_nodes * n_features // n_places
-        for task in prange(n_tasks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            for place in range(task * n_places, (task + 1) * n_places):
-                node = place // n_features
-                f = order[place % n_features]
-                costs[node, f] = choice[f] + solve_feature(
-                    &problems[node * n_features + f],
-                    (least[node] if only_best else bounds[node]) - choice[f],
-                    &arenas.of_thread[threadid()], NULL)
-                if only_best and costs[node, f] < least[node]:
-                    least[node] = costs[node, f]
-    finally:
-        free(problems)
-    arenas.finish()
-    return result, np.minimum(lowest, result.min(axis=1)).tolist()
+                if n_cells[node, f] < 0 or not (
+                        0 <= starts[node, f] <= bin_of_cell.shape[0] - n_cells[node, f]):
+                    raise ValueError("starts must tell where the cells are")
+        result = np.full((n_nodes, n_features), INFINITY)
+        costs = result
+        lowest = np.array(bounds)
+        least = lowest
+        if n_nodes == 0 or n_features == 0 or bin_of_cell.shape[0] == 0:
+            return result, lowest.tolist()
+        n_threads = min(n_threads, n_nodes * n_features)
+        arenas = Arenas(n_threads)
+        problems = <Problem*> calloc(n_nodes * n_features, sizeof(Problem))
+        if problems == NULL:
+            raise MemoryError("no memory for reduced problems")
+        try:
+            for node in range(n_nodes):
+                for f in range(n_features):
+                    problem = &problems[node * n_features + f]
+                    problem[0] = self.problem_of(f, n_branches[node], unit)
+                    problem.bin_of_cell = &bin_of_cell[0] + starts[node, f]
+                    problem.losses = &losses[0, 0] + starts[node, f] * losses.shape[1]
+                    problem.n_cells = n_cells[node, f]
+                    problem.n_others = <int> losses.shape[1]
+                    problem.segment_penalty = segment_penalties[node]
+                    check_problem(problem)
+            # A node's features one after another, if those that cannot be the best are passed over.
+            n_places = n_features if only_best else 1
+            n_tasks = n_nodes * n_features // n_places
+            for task in prange(n_tasks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                for place in range(task * n_places, (task + 1) * n_places):
+                    node = place // n_features
+                    f = self.order[place % n_features]
+                    choice = unit * self.choice_shares[f]
+                    costs[node, f] = choice + solve_feature(
+                        &problems[node * n_features + f],
+                        (least[node] if only_best else bounds[node]) - choice,
+                        &arenas.of_thread[threadid()], NULL)
+                    if only_best and costs[node, f] < least[node]:
+                        least[node] = costs[node, f]
+        finally:
+            free(problems)
+        arenas.finish()
+        return result, np.minimum(lowest, result.min(axis=1)).tolist()
 
+    def shape(
+        self,
+        int feature,
+        const int32_t[::1] bin_of_cell not None,       # IN: (n_cells,) ascending
+        const double[:, ::1] losses not None,          # IN: (n_cells, n_others)
+        int n_branches, double segment_penalty, double unit,
+    ):
+        """The cheapest shape function of one node and feature, see `costs`.
 
-cdef const double[::1] one_for_each(given, Py_ssize_t n):
-    """A number for each of some, of an array or of one number for all."""
-    cdef const double[::1] numbers = (
-        given if isinstance(given, np.ndarray) else np.full(n, given, dtype=np.float64))
-    if numbers.shape[0] != n:
-        raise ValueError("each node and feature needs its penalty")
-    return numbers
-
-
-def cheapest_shape(
-    const int32_t[::1] bin_of_cell not None,       # IN: (n_cells,) ascending
-    const double[:, ::1] losses not None,          # IN: (n_cells, n_others)
-    int n_bins, bint categorical, int n_branches,
-    *,
-    double segment_penalty, double category_penalty, int max_segments, int max_listed,
-):
-    """The cheapest shape function of one feature, see `cheapest_shapes`.
-
-    Returns
-    -------
-    branch_of_bin : uint8 array (n_bins + 1,)
-        Bins without rows that care go where the nearest bin with such rows goes, categories where
-        most categories go.
-    lost : list
-        What the rows of each branch lose beyond branch 0.
-    n_cells : list
-        Cells of each branch.
-    """
-    cdef:
-        Problem problem
-        Arenas arenas = Arenas(1)
-        int n_cells = bin_of_cell.shape[0], i, b
-        uint8_t[::1] branch, branch_of_cell
-        double lost[256]
-        int n_of_branch[256]
-    problem.n_cells = n_cells
-    problem.n_bins = n_bins
-    problem.categorical = categorical
-    problem.n_branches = n_branches
-    problem.n_others = <int> losses.shape[1]
-    problem.max_segments = max_segments
-    problem.max_listed = max_listed
-    problem.segment_penalty = segment_penalty
-    problem.category_penalty = category_penalty
-    check_problem(&problem)
-    if losses.shape[0] != n_cells or not 0 <= n_bins < 2**31 - 1:
-        raise ValueError("n_bins out of range, or cells without losses")
-    for i in range(n_cells):
-        if not (bin_of_cell[i - 1] if i > 0 else -1) < bin_of_cell[i] <= n_bins:
-            raise ValueError("cells must be bins, in ascending order")
-    result = np.empty(n_bins + 1, dtype=np.uint8)
-    branch = result
-    branch_of_cell = np.empty(n_cells + 1, dtype=np.uint8)
-    memset(&branch[0], NO_BRANCH, n_bins + 1)
-    memset(&branch_of_cell[0], NO_BRANCH, n_cells + 1)
-    if n_cells:
-        problem.bin_of_cell = &bin_of_cell[0]
-        problem.losses = &losses[0, 0]
-        with nogil:
-            solve_feature(&problem, INFINITY, arenas.of_thread, &branch_of_cell[0])
-    arenas.finish()
-    memset(lost, 0, sizeof(lost))
-    memset(n_of_branch, 0, sizeof(n_of_branch))
-    for i in range(n_cells):
-        b = branch_of_cell[i]
-        branch[bin_of_cell[i]] = b
-        if b != NO_BRANCH:
-            lost[b] += losses[i, b - 1] if b > 0 else 0.0
-            n_of_branch[b] += 1
-    fill_gaps_of(&branch[0], n_bins, categorical)
-    return (
-        result, [lost[b] for b in range(n_branches)], [n_of_branch[b] for b in range(n_branches)])
+        Returns
+        -------
+        branch_of_bin : uint8 array (n_bins + 1,)
+            Bins without rows that care go where the nearest bin with such rows goes, categories
+            where most categories go.
+        lost : list
+            What the rows of each branch lose beyond branch 0.
+        n_cells : list
+            Cells of each branch.
+        """
+        cdef:
+            Problem problem
+            Arenas arenas = Arenas(1)
+            int n_cells = bin_of_cell.shape[0], n_bins, i, b
+            uint8_t[::1] branch, branch_of_cell
+            double lost[256]
+            int n_of_branch[256]
+        if not 0 <= feature < self.n_bins.shape[0]:
+            raise ValueError("there is no such feature")
+        problem = self.problem_of(feature, n_branches, unit)
+        problem.n_cells = n_cells
+        problem.n_others = <int> losses.shape[1]
+        problem.segment_penalty = segment_penalty
+        check_problem(&problem)
+        n_bins = problem.n_bins
+        if losses.shape[0] != n_cells:
+            raise ValueError("there are cells without losses")
+        for i in range(n_cells):
+            if not (bin_of_cell[i - 1] if i > 0 else -1) < bin_of_cell[i] <= n_bins:
+                raise ValueError("cells must be bins, in ascending order")
+        result = np.empty(n_bins + 1, dtype=np.uint8)
+        branch = result
+        branch_of_cell = np.empty(n_cells + 1, dtype=np.uint8)
+        memset(&branch[0], NO_BRANCH, n_bins + 1)
+        memset(&branch_of_cell[0], NO_BRANCH, n_cells + 1)
+        if n_cells:
+            problem.bin_of_cell = &bin_of_cell[0]
+            problem.losses = &losses[0, 0]
+            with nogil:
+                solve_feature(&problem, INFINITY, arenas.of_thread, &branch_of_cell[0])
+        arenas.finish()
+        memset(lost, 0, sizeof(lost))
+        memset(n_of_branch, 0, sizeof(n_of_branch))
+        for i in range(n_cells):
+            b = branch_of_cell[i]
+            branch[bin_of_cell[i]] = b
+            if b != NO_BRANCH:
+                lost[b] += losses[i, b - 1] if b > 0 else 0.0
+                n_of_branch[b] += 1
+        fill_gaps_of(&branch[0], n_bins, problem.categorical)
+        return (result, [lost[b] for b in range(n_branches)],
+                [n_of_branch[b] for b in range(n_branches)])
 
 
 def fill_gaps(uint8_t[::1] branch_of_bin not None, bint categorical):
@@ -703,14 +734,15 @@ def reduced_problems(
     list part_penalties not None,          # IN: what a segment beyond two costs in each
     list penalties not None,               # IN: what all costs from every node of the tree on
     list sizes not None,                   # IN: rows of every node of the tree
-    const double[:, ::1] sums not None,    # IN: (n_nodes, 1 + max_branches)
-    const int64_t[::1] n_care not None,    # IN: (n_nodes,)
-    const double[::1] least not None,      # IN: (n_nodes,) all three as `branch_losses` returns
+    losses,                                # IN: sums, n_care, least, see `RoutedRows.branch_losses`
     double price,                          # IN: loss that a penalty of 1 is worth
     double leaf_penalty,                   # IN: what a branch beyond the first costs
 ):
     """The reduced problems of some nodes of one level."""
     cdef:
+        const double[:, ::1] sums = losses[0]
+        const int64_t[::1] n_care = losses[1]
+        const double[::1] least = losses[2]
         Py_ssize_t i, n_nodes = len(nodes)
         int b
         ReducedProblems problems = ReducedProblems.__new__(ReducedProblems)
@@ -720,6 +752,8 @@ def reduced_problems(
         uint8_t[::1] wanted
         int32_t[::1] n_branches
         double[::1] bounds, segment_penalties
+    if sums is None or n_care is None or least is None:
+        raise TypeError("nodes need their losses")
     if not (len(children) == len(part_penalties) == sums.shape[0] == n_care.shape[0]
             == least.shape[0] == n_nodes):
         raise ValueError("every node needs its children and its losses")

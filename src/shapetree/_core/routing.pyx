@@ -275,6 +275,24 @@ cdef inline void move_cell(double* cell, double* target, int n_others) noexcept 
         cell[o] = -0.0
 
 
+ctypedef struct CellsOfNode:
+    # Where the cells of a node's features stand, see `RoutedRows.loss_cells`.
+    const int64_t* starts
+    int32_t* n_cells
+    int32_t* bin_of_cell
+    double* losses
+
+
+ctypedef struct Comparison:
+    # What the branches of a node are compared by, and where that is summed.
+    const RowTargets* targets
+    const double* table      # leaves' lines
+    Py_ssize_t n_columns
+    double anchor
+    double* lost             # CHUNK numbers a branch
+    double* sums
+
+
 cdef class CellScratch:
     """Room in which each thread sums up the bins of two features, all empty."""
 
@@ -1124,20 +1142,19 @@ cdef class RoutedRows:
         cdef:
             int64_t at = block.first, stop, leaf_stop
             int own, leaf
-            double* lost = <double*> malloc(
-                self.steps[node].n_branches * CHUNK * sizeof(double))
-        if lost == NULL:
+            Comparison comparison = Comparison(
+                targets, table, n_columns, anchor,
+                <double*> malloc(self.steps[node].n_branches * CHUNK * sizeof(double)), sums)
+        if comparison.lost == NULL:
             return 1
         while at < block.last:
             leaf = self.leaf_at(node, at, &own)
             leaf_stop = max(self.rows._stop[leaf], at + 1)
             while at < min(leaf_stop, block.last):
                 stop = min(at + CHUNK, leaf_stop, block.last)
-                self.compare_rows(
-                    block, at, stop, &self.steps[node], own, leaf, targets, table, n_columns,
-                    anchor, lost, sums)
+                self.compare_rows(block, at, stop, &self.steps[node], own, leaf, &comparison)
                 at = stop
-        free(lost)
+        free(comparison.lost)
         return 0
 
     cdef int leaf_at(self, int node, int64_t place, int* branch) noexcept nogil:
@@ -1155,11 +1172,16 @@ cdef class RoutedRows:
 
     cdef void compare_rows(
         self, LossBlock* block, int64_t first, int64_t last, const Step* step, int own, int leaf,
-        const RowTargets* targets, const double* table, Py_ssize_t n_columns, double anchor,
-        double* lost, double* sums,
+        const Comparison* by,
     ) noexcept nogil:
-        """Compare the branches for a few rows of one leaf; `lost` has CHUNK numbers a branch."""
+        """Compare the branches for a few rows of one leaf."""
         cdef:
+            const RowTargets* targets = by.targets
+            const double* table = by.table
+            double* lost = by.lost
+            double* sums = by.sums
+            Py_ssize_t n_columns = by.n_columns
+            double anchor = by.anchor
             Py_ssize_t i, n = last - first, out = block.first + block.n_care
             int b, k = step.n_branches, n_others = self.max_branches - 1, child, leaf_of_branch
             const int32_t* rows = self.order + first
@@ -1249,25 +1271,30 @@ cdef class RoutedRows:
         self,
         int first, int last,                       # IN: nodes of the level
         const int64_t[::1] offsets not None,       # IN: (n_features + 1,) where their bins start
-        const int64_t[:, ::1] starts not None,     # IN: (last - first, n_features)
-        int32_t[:, ::1] n_cells not None,          # OUT: (last - first, n_features)
-        int32_t[::1] bin_of_cell not None,         # OUT
-        double[:, ::1] losses not None,            # OUT: (n_cells, max_branches - 1)
+        cells,                                     # IN, OUT: arrays as `room_for_cells` makes them
         int first_feature, int last_feature,       # IN: which features to fill
         int n_threads,
         const uint8_t[::1] wanted=None,            # IN: (last - first,) which nodes to sum; all
     ):
         """Sum up by bin what rows of the level's nodes lose in branch 1, 2, .. beyond branch 0.
 
-        Bins with rows that care are the *cells* of a node and feature. They stand from
-        starts[node, feature] on, in the order of bins; there must be room for one for each such
-        row, or for all bins. Nodes that are not wanted have none.
+        Bins with rows that care are the *cells* of a node and feature: n_cells[node, feature] of
+        them, (last - first, n_features). They stand in `bin_of_cell` and `losses`, (total cells,
+        max_branches - 1), from starts[node, feature] on, in the order of bins; there must be room
+        for one for each such row, or for all bins. Nodes that are not wanted have none.
         """
         cdef:
+            const int64_t[:, ::1] starts = cells[0]
+            int32_t[:, ::1] n_cells = cells[1]
+            int32_t[::1] bin_of_cell = cells[2]
+            double[:, ::1] losses = cells[3]
+            CellsOfNode of_node
             Py_ssize_t task, n_features = last_feature - first_feature, n_pairs, node, room
             Py_ssize_t most_bins = 0
             int feature, n_others = self.max_branches - 1
             CellScratch scratch
+        if starts is None or n_cells is None or bin_of_cell is None or losses is None:
+            raise TypeError("nodes need room for their cells")
         self.bins.check_bins(offsets, first_feature, last_feature)
         if not 0 <= first <= last < self.first_block.shape[0] or n_threads < 1:
             raise ValueError("nodes of the level or n_threads out of range")
@@ -1299,10 +1326,11 @@ cdef class RoutedRows:
             node = task % (last - first)
             feature = <int> (first_feature + 2 * (task // (last - first)))
             if wanted is None or wanted[node]:
+                of_node = CellsOfNode(
+                    &starts[node, 0], &n_cells[node, 0], &bin_of_cell[0], &losses[0, 0])
                 self.fill_two(
                     first + node, feature, min(feature + 2, last_feature), offsets, scratch,
-                    threadid(), &starts[node, 0], &n_cells[node, 0], &bin_of_cell[0],
-                    &losses[0, 0])
+                    threadid(), of_node)
 
     cdef Py_ssize_t n_care(self, Py_ssize_t number) noexcept nogil:
         """Rows of one of the level's nodes that care."""
@@ -1313,8 +1341,7 @@ cdef class RoutedRows:
 
     cdef void fill_two(
         self, Py_ssize_t number, int feature, int last_feature, const int64_t[::1] offsets,
-        CellScratch scratch, int thread, const int64_t* starts, int32_t* n_cells,
-        int32_t* bin_of_cell, double* losses,
+        CellScratch scratch, int thread, CellsOfNode cells,
     ) noexcept nogil:
         """Sum up one node's rows by a feature and the next, unless that is the last."""
         cdef:
@@ -1333,9 +1360,10 @@ cdef class RoutedRows:
             is_sparse = not at_once and 2 * n_care < n_bins
             if not at_once:
                 self.add_care(number, feature, sums, marks if is_sparse else NULL)
-            n_cells[feature] = gather_cells(
+            cells.n_cells[feature] = gather_cells(
                 sums, marks if is_sparse else NULL, n_bins, n_others,
-                bin_of_cell + starts[feature], losses + starts[feature] * n_others)
+                cells.bin_of_cell + cells.starts[feature],
+                cells.losses + cells.starts[feature] * n_others)
             if at_once:
                 sums = sums + scratch.n_sums
             feature += 1

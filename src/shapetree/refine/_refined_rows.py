@@ -438,7 +438,7 @@ class LocalRefinedRows:
             n_threads = threads_for(n_rows * n_features, self.n_threads)
             for low, high in feature_chunks(n_features, n_rows):
                 self._routed.loss_cells(
-                    first, last, self._offsets, *cells, low, high, n_threads, wanted[first:last]
+                    first, last, self._offsets, cells, low, high, n_threads, wanted[first:last]
                 )
             yield first, LossCells(*cells)
             first = last

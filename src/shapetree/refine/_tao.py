@@ -21,8 +21,7 @@ from shapetree._core.histogram import bin_offsets
 from shapetree._core.reduced import (
     ReducedProblem,
     ReducedProblems,
-    cheapest_shape,
-    cheapest_shapes,
+    ReducedSearch,
     reduced_problems,
 )
 from shapetree._core.search import BinSplit
@@ -83,7 +82,11 @@ class Refiner:
         self._pairs = pairs
         self._report = report
         self._offsets = bin_offsets(rows.n_bins).tolist()
-        self._choice_shares = np.array([choice_share(feature) for feature in rows.bins])
+        shares = np.array([choice_share(feature) for feature in rows.bins])
+        self._search = ReducedSearch(
+            rows.n_bins, rows.is_categorical, shares, self._order, CATEGORY_SHARE,
+            options.max_segments, options.max_listed,
+        )  # fmt: skip
         self._table = LeafTable(rows, loss)
         loss.begin(rows)
 
@@ -152,7 +155,7 @@ class Refiner:
         some = [tree.nodes[number] for number in nodes]
         problems = reduced_problems(
             nodes, [node.children for node in some], [node.part_penalty for node in some],
-            tree.penalties, self._rows.sizes(), *losses, price, self._options.prices.leaf,
+            tree.penalties, self._rows.sizes(), losses, price, self._options.prices.leaf,
         )  # fmt: skip
         best = self._best_of_one_feature(problems)
         if self._pairs is not None:
@@ -190,15 +193,10 @@ class Refiner:
         unit = problems.each[0].price * self._options.prices.part
         for first, cells in rows.loss_cells(problems.wanted):
             some = slice(first, first + len(cells.starts))
-            costs, least = cheapest_shapes(
-                *cells, rows.n_bins, rows.is_categorical, problems.n_branches[some],
-                problems.bounds[some], self._order,
-                segment_penalty=problems.segment_penalties[some],
-                category_penalty=unit * CATEGORY_SHARE,
-                choice_penalty=unit * self._choice_shares,
-                max_segments=self._options.max_segments, max_listed=self._options.max_listed,
-                only_best=not self._options.limits_rows,
-                n_threads=threads_for(cells.losses.size, self._rows.n_threads),
+            n_threads = threads_for(cells.losses.size, rows.n_threads)
+            costs, least = self._search.costs(
+                cells, problems.n_branches[some], problems.bounds[some],
+                problems.segment_penalties[some], unit, not self._options.limits_rows, n_threads,
             )  # fmt: skip
             for node, problem in enumerate(problems.each[some]):
                 if least[node] < problem.bound:
@@ -211,18 +209,15 @@ class Refiner:
         self, problem: ReducedProblem, cells: LossCells, node: int, costs: np.ndarray
     ) -> Solution | None:
         """The best split on a single feature that keeps the limits and is good enough."""
-        rows, n_branches = self._rows, problem.n_branches
+        n_branches = problem.n_branches
         while True:
             feature = int(self._order[costs[self._order].argmin()])
             if not costs[feature] < problem.bound:
                 return None
             costs[feature] = np.inf
-            is_categorical = bool(rows.is_categorical[feature])
-            branch_of_bin, losses, counts = cheapest_shape(
-                *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
-                segment_penalty=problem.price * problem.part_penalty,
-                category_penalty=problem.price * self._options.prices.part * CATEGORY_SHARE,
-                max_segments=self._options.max_segments, max_listed=self._options.max_listed,
+            branch_of_bin, losses, counts = self._search.shape(
+                feature, *cells.of(node, feature), n_branches,
+                problem.price * problem.part_penalty, problem.price * self._options.prices.part,
             )  # fmt: skip
             split = BinSplit(feature, n_branches, branch_of_bin)
             solution = self._solution(problem, split, losses, counts)

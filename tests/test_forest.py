@@ -21,9 +21,10 @@ from shapetree import (
     ShapeTreeClassifier,
     ShapeTreeRegressor,
 )
+from shapetree._core.sampling import row_hashes
 from shapetree.ensemble import _forest
 from shapetree.fit import _growth
-from shapetree.grow._feature_draw import FeatureDraw, HalfDraw
+from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.tree import _fitted_forest
 
 BOTH = pytest.mark.parametrize("kind", [ShapeForestClassifier, ShapeForestRegressor])
@@ -265,9 +266,15 @@ def test_weights_repeat_rows_in_any_order(kind, seed):
     assert_allclose(weighed.predict(X), repeated.predict(X), rtol=1e-7, atol=1e-9)
 
 
+def keys_of(n_features):
+    return row_hashes(np.arange(n_features, dtype=np.int64))
+
+
 @given(st.integers(1, 30), st.integers(1, 30), seeds)
 def test_as_many_features_are_drawn_as_asked_for(n_features, n_drawn, seed):
-    draw = FeatureDraw(n_features, min(n_drawn, n_features), np.array([seed], dtype=np.uint64))
+    draw = FeatureDraw(
+        keys_of(n_features), np.array([seed], dtype=np.uint64), min(n_drawn, n_features)
+    )
     nodes = range(1, 40)
     allowed = draw.allowed(nodes)
     assert_array_equal(allowed.sum(axis=1), min(n_drawn, n_features))
@@ -279,20 +286,21 @@ def test_as_many_features_are_drawn_as_asked_for(n_features, n_drawn, seed):
 
 
 def test_every_feature_is_drawn_as_often_as_the_others():
-    shares = FeatureDraw(10, 3, np.array([5], dtype=np.uint64)).allowed(range(5000)).mean(axis=0)
+    draw = FeatureDraw(keys_of(10), np.array([5], dtype=np.uint64), 3)
+    shares = draw.allowed(range(5000)).mean(axis=0)
     assert_allclose(shares, 0.3, atol=0.03)
 
 
 def test_half_of_the_features_are_drawn_by_what_they_hold():
     keys, seeds = np.arange(20, dtype=np.uint64) ** 3, np.array([5, 6], dtype=np.uint64)
     trees = np.repeat([0, 1], 2000)
-    draw, nodes = HalfDraw(keys, seeds), np.tile(np.arange(2000), 2)
+    draw, nodes = FeatureDraw(keys, seeds), np.tile(np.arange(2000), 2)
     allowed = draw.allowed(nodes, trees)
     assert_allclose(allowed.mean(axis=0), 0.5, atol=0.04)
     assert_allclose(np.corrcoef(allowed[:2000].ravel(), allowed[2000:].ravel())[0, 1], 0, atol=0.03)
     # Neither the order of features nor other features change it.
     some = np.random.default_rng(0).permutation(20)[:7]
-    assert_array_equal(HalfDraw(keys[some], seeds).allowed(nodes, trees), allowed[:, some])
+    assert_array_equal(FeatureDraw(keys[some], seeds).allowed(nodes, trees), allowed[:, some])
     every = draw.more()
     assert every is not None
     assert every.allowed(nodes, trees).all()

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from shapetree._core.sampling import row_hashes
 from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
 from shapetree.fit._growth import grower, grown_together, hold, pair_frames
@@ -57,8 +58,6 @@ class ForestOptions:
         """Rows that each tree draws; None for all of them."""
         n_rows = rows.n_counted
         if not self.bootstrap:
-            if self.max_samples is not None:
-                raise ValueError("max_samples cannot be set if bootstrap=False; set it to None")
             return None
         if self.max_samples is None:
             return min(n_rows, MAX_DRAWS_PER_ROW * rows.table.n_rows)
@@ -206,7 +205,8 @@ def _grow(
         draw = None
         if n_drawn < len(features):
             seeds = np.array([its.of_features for its in each], dtype=np.uint64)
-            draw = FeatureDraw(len(features), n_drawn, seeds)
+            keys = row_hashes(np.arange(len(features), dtype=np.int64))
+            draw = FeatureDraw(keys, seeds, n_drawn)
         own = [replace(one, random_state=its.of_search) for its in each]
         seeds = np.array([candidate_options(goal, its).seed for its in own])
         frames = pair_frames(held, binned.pairs, len(some))

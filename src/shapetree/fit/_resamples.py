@@ -21,7 +21,7 @@ from shapetree.fit._growth import grower, grown_together, hold, pair_frames
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
-from shapetree.grow._feature_draw import HalfDraw
+from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._grower import Trees
 from shapetree.grow._pair_options import PairOptions
@@ -318,7 +318,7 @@ def _ask(
     resamples = {number: draw.are_drawn(number) for number in range(n_resamples)}
     resamples = {number: drawn for number, drawn in resamples.items() if drawn.any()}
     seeds, drawn = np.array([*map(draw.seed, resamples)]), list(resamples.values())
-    features = None if rows.classes is None else HalfDraw(draw.features, seeds)
+    features = None if rows.classes is None else FeatureDraw(draw.features, seeds)
     trees = _small_trees(draw.one_by_one(binned), small, pairs, drawn, features, few)
     for are_drawn, grown in zip(drawn, trees, strict=True):
         tree = shrink(grown, shrinkage)
@@ -346,7 +346,7 @@ def _small_trees(
     small: Parameters,
     pairs: PairOptions,
     drawn: list[np.ndarray],
-    features: HalfDraw | None,
+    features: FeatureDraw | None,
     few: int,
 ) -> Iterator[TreeArrays]:
     """A tree for each resample; a resample is a mask of the rows."""

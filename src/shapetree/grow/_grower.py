@@ -21,7 +21,7 @@ from shapetree.grow._candidates import (
     PairCandidate,
     SearchedNode,
 )
-from shapetree.grow._feature_draw import FeatureDraw, HalfDraw
+from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._local import rows_of_node
 from shapetree.grow._nodes import GrownTree, Level
@@ -58,14 +58,14 @@ class Trees:
     ----------
     seeds : int64 array of shape (n_trees,)
         Added to that of the search.
-    draw : FeatureDraw, HalfDraw or None
+    draw : FeatureDraw or None
         Which features each node may split on; None for all.
     lays_out : bool
         Whether splits on single features are kept as shape functions alone, see `GrownTree`.
     """
 
     seeds: np.ndarray
-    draw: FeatureDraw | HalfDraw | None = None
+    draw: FeatureDraw | None = None
     lays_out: bool = False
 
 
@@ -261,7 +261,7 @@ class Grower:
         return level.take(is_split)
 
     def _search_features(
-        self, level: Level, max_branches: int, keep: bool, draw: FeatureDraw | HalfDraw | None
+        self, level: Level, max_branches: int, keep: bool, draw: FeatureDraw | None
     ) -> FeatureShapes:
         """The best shape function of each feature for nodes; children may want their histograms."""
         found = FeatureShapes.empty(len(level), self._search.offsets)
@@ -278,7 +278,7 @@ class Grower:
 
     def _draw_again(
         self,
-        draw: FeatureDraw | HalfDraw,
+        draw: FeatureDraw,
         level: Level,
         singles: list[Candidate | None],
         max_branches: int,

@@ -58,14 +58,14 @@ class PartOfRows:
         return PartOfRows(self.rows.at_roots(draws))
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> PartOfRows:
-        """The rows at the children of some nodes; see `Rows.split`."""
+        """The rows at the children of some nodes; see `HeldRows.split`."""
         rows = self.rows.placed(self.rows.places.copy())
         rows.split(nodes, first_child, splits)
         return PartOfRows(rows)
 
 
 class JoinedRows:
-    """Rows of several holders; see `Rows`.
+    """Rows of several holders; see `HeldRows`.
 
     Parameters
     ----------

@@ -55,7 +55,16 @@ class LocalRows:
         Rows that are at the root, each as often as it counts; by default every row once.
     first_row : int
         Number of the first row in the whole data, if this is a part of it.
+
+    Attributes
+    ----------
+    values : Columns
+        The rows' own values.
+    places : NodeRows
+        Which rows are at which node.
     """
+
+    is_remote = False
 
     def __init__(
         self,
@@ -68,20 +77,20 @@ class LocalRows:
         rows: np.ndarray | None = None,
         first_row: int = 0,
     ) -> None:
-        self._table = table
-        self._values = table.values
-        self._binned = binned
-        self._coarse = binned if coarse is None else coarse
-        self._first_row = first_row
-        self._goal = goal
-        self._n_threads = n_threads
+        self.table = table
+        self.values = table.values
+        self.binned = binned
+        self.coarse = binned if coarse is None else coarse
+        self.first_row = first_row
+        self.goal = goal
+        self.n_threads = n_threads
+        self.places = NodeRows(binned.n_rows, rows)
         self._offsets = binned.offsets
-        self._places = NodeRows(binned.n_rows, rows)
 
     def placed(self, places: NodeRows) -> LocalRows:
         """The same rows at other nodes."""
         rows = copy(self)
-        rows._places = places
+        rows.places = places
         return rows
 
     def at_roots(self, draws: Sequence[np.ndarray]) -> LocalRows:
@@ -92,66 +101,31 @@ class LocalRows:
         draws : sequence of int32 arrays
             Numbers of rows in the whole data, ascending, each as often as it is drawn.
         """
-        first, last = self._first_row, self._first_row + self._binned.n_rows
+        first, last = self.first_row, self.first_row + self.binned.n_rows
         own = [rows[slice(*np.searchsorted(rows, [first, last]))] for rows in draws]
         sizes = np.array([len(rows) for rows in own])
-        return self.placed(NodeRows(self._binned.n_rows, np.concatenate(own) - first, sizes))
+        return self.placed(NodeRows(self.binned.n_rows, np.concatenate(own) - first, sizes))
 
     def with_goal(self, goal: Goal) -> LocalRows:
         """The same rows for another goal."""
         rows = copy(self)
-        rows._goal = goal
+        rows.goal = goal
         return rows
 
     def in_order(self, order: np.ndarray) -> LocalRows:
         """The same rows, row order[i] numbered i; their values stay where they are."""
-        rows, given = copy(self), self._binned.columns
+        rows, given = copy(self), self.binned.columns
         # Copied first, and moved then: that is faster than to index.
         columns = Columns([given.array(f).copy() for f in range(given.n_columns)], len(order))
-        columns.reorder(order, self._n_threads)
-        rows._binned = rows._coarse = replace(self._binned, columns=columns)
-        rows._goal = self._goal.reordered(order)
+        columns.reorder(order, self.n_threads)
+        rows.binned = rows.coarse = replace(self.binned, columns=columns)
+        rows.goal = self.goal.reordered(order)
         return rows
-
-    @property
-    def binned(self) -> BinnedTable:
-        """The rows' bins."""
-        return self._binned
-
-    @property
-    def coarse(self) -> BinnedTable:
-        """The bins that pairs are screened with."""
-        return self._coarse
-
-    @property
-    def values(self) -> Columns:
-        """The rows' own values."""
-        return self._values
-
-    @property
-    def goal(self) -> Goal:
-        """What the rows add to sums."""
-        return self._goal
-
-    @property
-    def places(self) -> NodeRows:
-        """Which rows are at which node."""
-        return self._places
-
-    @property
-    def n_threads(self) -> int:
-        """Number of threads to use."""
-        return self._n_threads
 
     @property
     def n_rows(self) -> int:
         """Number of rows at the root."""
-        return len(self._places.order)
-
-    @property
-    def is_remote(self) -> bool:
-        """Rows are at hand: asking for sums is cheap."""
-        return False
+        return len(self.places.order)
 
     @property
     def call_bytes(self) -> int:
@@ -163,11 +137,11 @@ class LocalRows:
         return run_inquiries(inquiries, LocalParts([self]), n_at_once=1)
 
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return self._places.start[nodes], self._places.stop[nodes]
+        return self.places.start[nodes], self.places.stop[nodes]
 
     def _threads_of(self, nodes: np.ndarray, n_visits: int = 1) -> int:
         """Threads worth starting for a number of visits to every row of some nodes."""
-        n_threads = self._n_threads
+        n_threads = self.n_threads
         if n_threads == 1 or threads_for(n_visits * self.n_rows, n_threads) == 1:
             return 1  # whichever nodes these are
         starts, stops = self._ranges(nodes)
@@ -175,21 +149,21 @@ class LocalRows:
 
     def rows_of(self, node: int) -> np.ndarray:
         """Numbers of a node's rows."""
-        return self._places.order[self._places.start[node] : self._places.stop[node]]
+        return self.places.order[self.places.start[node] : self.places.stop[node]]
 
     def totals(self, nodes: np.ndarray) -> np.ndarray:
         """Sums of the channels over the rows of each node, (n_nodes, n_channels)."""
-        places = self._places.order, *self._ranges(nodes)
-        return sum_nodes(self._goal.targets, *places, self._threads_of(nodes))
+        places = self.places.order, *self._ranges(nodes)
+        return sum_nodes(self.goal.targets, *places, self._threads_of(nodes))
 
     def spreads(
         self, nodes: np.ndarray, centres: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Least and greatest target of each node, and how far all lie from a centre in sum."""
-        goal = self._goal
+        goal = self.goal
         assert isinstance(goal, RegressionGoal)
         return spreads_of(
-            self._places, nodes, goal.y, goal.standardised, goal.weights, centres,
+            self.places, nodes, goal.y, goal.standardised, goal.weights, centres,
             goal.is_absolute, goal.spread_unit, self._threads_of(nodes),
         )  # fmt: skip
 
@@ -209,54 +183,54 @@ class LocalRows:
         each = map(self._targets_of, nodes)
         if not standardised:
             return list(each)
-        assert isinstance(self._goal, RegressionGoal)
-        y = self._goal.standardised
+        assert isinstance(self.goal, RegressionGoal)
+        y = self.goal.standardised
         return [
             (y[self.rows_of(node)], weights) for node, (_, weights) in zip(nodes, each, strict=True)
         ]
 
     def _targets_of(self, node: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets and weights of a node's rows."""
-        goal, rows = self._goal, self.rows_of(node)
+        goal, rows = self.goal, self.rows_of(node)
         assert isinstance(goal, RegressionGoal)
         return goal.y[rows], None if goal.weights is None else goal.weights[rows]
 
     def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1."""
-        columns, targets = self._binned.columns, self._goal.targets
+        columns, targets = self.binned.columns, self.goal.targets
         if sparse:
-            rows = LevelRows(columns, targets, self._places, nodes)
+            rows = LevelRows(columns, targets, self.places, nodes)
             return Histograms(first, last, rows=rows)
         starts, stops = self._ranges(nodes)
         n_threads = self._threads_of(nodes, last - first)
         n_bins = self._offsets[last] - self._offsets[first]
         sums = room_for_sums(len(nodes), n_bins, targets.n_channels)
         build_histograms(
-            columns, targets, self._places.order, starts, stops, self._offsets, sums, first, last,
+            columns, targets, self.places.order, starts, stops, self._offsets, sums, first, last,
             n_threads,
         )  # fmt: skip
         return Histograms(first, last, sums)
 
     def cells(self, nodes: np.ndarray, first: int, last: int) -> Histograms:
         """The same, of bins that hold rows alone."""
-        places = self._places.order, *self._ranges(nodes)
+        places = self.places.order, *self._ranges(nodes)
         n_threads = self._threads_of(nodes, last - first)
         cells = build_cells(
-            self._binned.columns, self._goal.targets, *places, self._offsets, first, last, n_threads
+            self.binned.columns, self.goal.targets, *places, self._offsets, first, last, n_threads
         )
         return Histograms(first, last, cells=cells)
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""
-        self._places.split(
-            self._binned.columns,
+        self.places.split(
+            self.binned.columns,
             nodes,
             first_child,
             np.array([split.n_branches for split in splits], dtype=np.int32),
             [
                 (split.feature, split.branch_of_bin)
                 if isinstance(split, BinSplit)
-                else PairCuts(self._values, split.cuts)
+                else PairCuts(self.values, split.cuts)
                 for split in splits
             ],
             self._threads_of(nodes, VISITS_PER_MOVE),
@@ -264,7 +238,7 @@ class LocalRows:
 
     def at(self, node: int) -> LocalRowsOfNode:
         """The rows of one node."""
-        return self.some(self.rows_of(node), self._goal.targets, self._goal.weights)
+        return self.some(self.rows_of(node), self.goal.targets, self.goal.weights)
 
     def some(
         self,
@@ -275,8 +249,8 @@ class LocalRows:
     ) -> LocalRowsOfNode:
         """Some of the rows, with targets of their own; see `LocalRowsOfNode`."""
         return LocalRowsOfNode(
-            self._table, self._values, self._binned, self._coarse, rows, self._first_row,
-            targets, weights, in_order, self._n_threads,
+            self.table, self.values, self.binned, self.coarse, rows, self.first_row,
+            targets, weights, in_order, self.n_threads,
         )  # fmt: skip
 
 

@@ -43,12 +43,32 @@ class Histograms:
     rows: LevelRows | None = None
 
 
-class Rows(Protocol):
+class HeldRows(Protocol):
     """A holder of binned training rows: in this process, in files or on a cluster."""
 
     @property
     def n_rows(self) -> int:
         """Number of rows."""
+        ...
+
+    @property
+    def binned(self) -> BinnedTable:
+        """The rows' bins; the columns may be remote."""
+        ...
+
+    @property
+    def coarse(self) -> BinnedTable:
+        """The bins that pairs are screened with."""
+        ...
+
+    @property
+    def goal(self) -> Goal:
+        """What the rows add to sums."""
+        ...
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads to use."""
         ...
 
     @property
@@ -96,38 +116,6 @@ class Rows(Protocol):
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""
-        ...
-
-
-class HeldRows(Rows, Protocol):
-    """Rows with their bins and goal, as a fit has them.
-
-    Attributes
-    ----------
-    binned, coarse : BinnedTable
-        Their bins, and those that pairs are screened with; the columns may be remote.
-    goal : Goal
-    n_threads : int
-    """
-
-    @property
-    def binned(self) -> BinnedTable:
-        """The rows' bins."""
-        ...
-
-    @property
-    def coarse(self) -> BinnedTable:
-        """The bins that pairs are screened with."""
-        ...
-
-    @property
-    def goal(self) -> Goal:
-        """What the rows add to sums."""
-        ...
-
-    @property
-    def n_threads(self) -> int:
-        """Number of threads to use."""
         ...
 
     def at_roots(self, draws: Sequence[np.ndarray]) -> HeldRows:

@@ -280,7 +280,7 @@ class LocalRefinedRows:
         self._care: list[LocalCareSet] | None = None  # of the level whose losses were asked for
 
     def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
-        """Results of inquiries that ask functions of this class; see `Rows`."""
+        """Results of inquiries that ask functions of this class; see `HeldRows`."""
         return run_inquiries(inquiries, LocalParts([self]), n_at_once=1)
 
     def reorder_rows(self) -> Goal:

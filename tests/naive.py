@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
+from types import SimpleNamespace
 
 import numpy as np
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
 from shapetree._core.reduced import ReducedSearch
+from shapetree._core.rows import spreads_of
 from shapetree.data._binning import BinnedTable
 from shapetree.data._table import Table
 from shapetree.grow._grower import describe
@@ -446,6 +448,13 @@ def cheapest_shape(
     limits = category_penalty, max_segments, max_listed
     search = ReducedSearch(*about, np.zeros(1), np.zeros(1, dtype=np.int32), *limits)
     return search.shape(0, bin_of_cell, losses, n_branches, segment_penalty, 1.0)
+
+
+def spreads(rows, nodes, y, standardised, weights, centres, absolute, unit, n_threads=1):
+    """See `spreads_of`."""
+    goal = SimpleNamespace(y=y, standardised=standardised, weights=weights)
+    goal.is_absolute, goal.spread_unit = absolute, unit
+    return spreads_of(rows, nodes, goal, centres, n_threads)
 
 
 def sum_cells(routed, starts, n_cells, bin_of_cell, losses, **arguments):

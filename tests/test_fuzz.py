@@ -16,7 +16,7 @@ from data import make_tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from naive import cheapest_shape, cheapest_shapes, samples, sum_cells, trees
+from naive import cheapest_shape, cheapest_shapes, samples, spreads, sum_cells, trees
 from naive_pairs import pair_cuts
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
@@ -43,7 +43,7 @@ from shapetree._core.reduced import (
     settle_empty_bins,
 )
 from shapetree._core.routing import LeafLosses, RoutedRows
-from shapetree._core.rows import NodeRows, spreads_of
+from shapetree._core.rows import NodeRows
 from shapetree._core.search import NodeSearch
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays
@@ -583,7 +583,7 @@ def test_node_rows(data, seed):
         absolute=data.draw(st.booleans()),
         unit=data.draw(st.sampled_from(FLOATS)),
     )
-    survives(spreads_of, **arguments)
+    survives(spreads, **arguments)
 
 
 # Pairs

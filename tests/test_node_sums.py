@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import spreads
 from numpy.testing import assert_array_equal
 
 from shapetree._core.histogram import Targets, sum_nodes
-from shapetree._core.rows import NodeRows, spreads_of
+from shapetree._core.rows import NodeRows
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -63,8 +64,7 @@ def test_spreads_do_not_depend_on_threads(seed, absolute, has_weights, n_threads
     weights = rng.integers(1, 4, n_rows).astype(float) if has_weights else None
     rows, root, centres = NodeRows(n_rows), np.zeros(1, dtype=np.int32), np.array([[0.5, -1.0]])
     one, other = (
-        spreads_of(rows, root, y, y, weights, centres, absolute, 2.0**-10, n)
-        for n in (1, n_threads)
+        spreads(rows, root, y, y, weights, centres, absolute, 2.0**-10, n) for n in (1, n_threads)
     )
     for a, b in zip(one, other, strict=True):
         assert_array_equal(a, b)

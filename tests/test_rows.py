@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from naive import spreads
 from naive_pairs import pair_cuts
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.rows import NodeRows, spreads_of
+from shapetree._core.rows import NodeRows
 from shapetree.data._sums import bound_of, exact_unit, local_numbers
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -244,7 +245,7 @@ def spread_problems(draw):
     return y, weights, centres, at, draw(st.booleans())
 
 
-def spreads(y, weights, centres, at, absolute, order, unit):
+def spreads_by_nodes(y, weights, centres, at, absolute, order, unit):
     """What the kernel says of nodes 1, 2, ..., to which rows were sent by `at`."""
     n_nodes, n_rows = centres.shape[0], len(y)
     rows = NodeRows(n_rows, order.astype(np.int32))
@@ -252,7 +253,7 @@ def spreads(y, weights, centres, at, absolute, order, unit):
     ways = [(0, np.arange(n_nodes, dtype=np.uint8))]
     rows.split(bins, ints(0), ints(1), ints(n_nodes), ways, 1)
     nodes = np.arange(1, n_nodes + 1, dtype=np.int32)
-    return spreads_of(rows, nodes, 10 * y, y, weights, centres, absolute, unit)
+    return spreads(rows, nodes, 10 * y, y, weights, centres, absolute, unit)
 
 
 @given(spread_problems(), SEEDS)
@@ -263,7 +264,7 @@ def test_spreads_equal_their_naive_twin_in_any_order(problem, seed):
     losses = losses if weights is None else losses * weights
     unit = exact_unit(bound_of(local_numbers(losses)))
     order = np.arange(len(y))
-    least, greatest, sums = spreads(*problem, order, unit)
+    least, greatest, sums = spreads_by_nodes(*problem, order, unit)
     for node in range(len(centres)):
         here = at == node
         if here.any():
@@ -275,7 +276,9 @@ def test_spreads_equal_their_naive_twin_in_any_order(problem, seed):
         assert_allclose(sums[node], losses[here].sum(), atol=1e-9)
     shuffled = np.random.default_rng(seed).permutation(order)
     for one, other in zip(
-        spreads(*problem, order, unit), spreads(*problem, shuffled, unit), strict=True
+        spreads_by_nodes(*problem, order, unit),
+        spreads_by_nodes(*problem, shuffled, unit),
+        strict=True,
     ):
         assert_array_equal(one, other)
 
@@ -306,9 +309,9 @@ def test_spreads_of_what_does_not_fit_are_refused(name, value, error, message):
         "absolute": False,
         "unit": 1.0,
     }
-    spreads_of(**arguments)
+    spreads(**arguments)
     with pytest.raises(error, match=message):
-        spreads_of(**arguments | {name: value})
+        spreads(**arguments | {name: value})
 
 
 def test_rows_cannot_be_fewer_than_none():

@@ -349,29 +349,46 @@ cdef int fill_sender(Sender* sender, Columns bins, way, int n_branches) except -
     return 0
 
 
+ctypedef struct Values:
+    # Targets of rows: as they are, and centred and scaled.
+    const double* y              # n_rows x n_outputs
+    const double* standardised   # n_rows x n_outputs
+    const double* weights        # NULL if all are 1
+    int n_outputs
+    bint absolute                # whether differences are not squared
+    double unit                  # of the grid that what is summed is rounded to
+
+ctypedef struct RowNumbers:
+    const int32_t* row
+    Py_ssize_t n
+
+
 def spreads_of(
     NodeRows rows not None,                         # IN
     const int32_t[::1] nodes not None,              # IN
-    const double[:, ::1] y not None,                # IN: (n_rows, n_outputs) values themselves
-    const double[:, ::1] standardised not None,     # IN: (n_rows, n_outputs) centred and scaled
-    const double[::1] weights,                      # IN: (n_rows,) or None
+    goal,                                           # IN: RegressionGoal, with the rows' values
     const double[:, ::1] centres not None,          # IN: (n_nodes, n_outputs) standardised
-    bint absolute,                                  # IN: whether differences are not squared
-    double unit,                                    # IN: grid that what is summed is rounded to
     int n_threads=1,
 ):
-    """How far the values of nodes' rows lie from the nodes' centres.
+    """How far the values of nodes' rows lie from the nodes' centres, squared or not.
 
     Returns the least and the greatest value, (n_nodes, n_outputs) each, and the sums of weighted
     absolute or squared differences, (n_nodes,), which are exact.
     """
     cdef:
+        const double[:, ::1] y = goal.y, standardised = goal.standardised
+        const double[::1] weights = goal.weights
+        double unit = goal.spread_unit
         Py_ssize_t i, task, part, n_nodes = nodes.shape[0]
         Py_ssize_t n_parts = min(max(1, n_threads), MAX_PARTS)
-        int n_outputs = y.shape[1]
+        int n_outputs
+        Values values
         double[:, :, ::1] least
         double[:, :, ::1] greatest
         double[:, ::1] total
+    if y is None or standardised is None:
+        raise TypeError("every row needs a value")
+    n_outputs = y.shape[1]
     rows.check_nodes(nodes)
     if y.shape[0] < rows.n_rows or standardised.shape[0] != y.shape[0] or (
             standardised.shape[1] != n_outputs) or (
@@ -384,39 +401,50 @@ def spreads_of(
     lowest = np.full((n_parts, n_nodes + APART, n_outputs), np.inf)
     highest = np.full((n_parts, n_nodes + APART, n_outputs), -np.inf)
     sums = np.zeros((n_parts, n_nodes + APART))
-    if n_nodes and n_outputs:
+    if n_nodes and y.size:
         least, greatest, total = lowest, highest, sums
+        values = Values(&y[0, 0], &standardised[0, 0], NULL, n_outputs, goal.is_absolute, unit)
+        if weights is not None:
+            values.weights = &weights[0]
         for task in prange(n_nodes * n_parts, nogil=True, num_threads=n_threads,
                            schedule="static", chunksize=1):
             i = task // n_parts
             part = task % n_parts
-            add_spreads(
-                rows, nodes[i], part, n_parts, y, standardised, weights, &centres[i, 0],
-                absolute, unit, &least[part, i, 0], &greatest[part, i, 0], &total[part, i])
+            total[part, i] = add_spreads(
+                &values, part_of_node(rows, nodes[i], part, n_parts), &centres[i, 0],
+                &least[part, i, 0], &greatest[part, i, 0])
     return (
         lowest.min(axis=0)[:n_nodes], highest.max(axis=0)[:n_nodes], sums.sum(axis=0)[:n_nodes])
 
 
-cdef void add_spreads(
-    NodeRows rows, int node, Py_ssize_t part, Py_ssize_t n_parts, const double[:, ::1] y,
-    const double[:, ::1] standardised, const double[::1] weights, const double* centre,
-    bint absolute, double unit, double* least, double* greatest, double* total,
+cdef inline RowNumbers part_of_node(
+    NodeRows rows, int node, Py_ssize_t part, Py_ssize_t n_parts
 ) noexcept nogil:
-    """Spread of one part of a node's rows."""
+    """The rows of one of several parts of a node, of about one size."""
+    cdef int64_t start = rows._start[node], n = rows._stop[node] - start
+    return RowNumbers(
+        &rows._order[start + n * part // n_parts], n * (part + 1) // n_parts - n * part // n_parts)
+
+
+cdef double add_spreads(
+    const Values* values, RowNumbers rows, const double* centre, double* least, double* greatest
+) noexcept nogil:
+    """Least and greatest values of some rows; returns how far all lie from the centre."""
     cdef:
-        Py_ssize_t start = rows._start[node], n = rows._stop[node] - rows._start[node], at, row
-        int o
-        double difference, loss
-    for at in range(start + n * part // n_parts, start + n * (part + 1) // n_parts):
-        row = rows._order[at]
+        Py_ssize_t i, row
+        int o, n_outputs = values.n_outputs
+        double difference, loss, total = 0.0
+    for i in range(rows.n):
+        row = rows.row[i]
         loss = 0.0
-        for o in range(y.shape[1]):
-            least[o] = min(least[o], y[row, o])
-            greatest[o] = max(greatest[o], y[row, o])
-            difference = standardised[row, o] - centre[o]
-            loss += fabs(difference) if absolute else difference * difference
+        for o in range(n_outputs):
+            least[o] = min(least[o], values.y[row * n_outputs + o])
+            greatest[o] = max(greatest[o], values.y[row * n_outputs + o])
+            difference = values.standardised[row * n_outputs + o] - centre[o]
+            loss += fabs(difference) if values.absolute else difference * difference
         # Rounded before it is multiplied, so that a weight of n is n rows.
-        loss = rint(loss / unit)
-        if weights is not None:
-            loss = rint(loss * weights[row])
-        total[0] += loss * unit
+        loss = rint(loss / values.unit)
+        if values.weights != NULL:
+            loss = rint(loss * values.weights[row])
+        total += loss * values.unit
+    return total

@@ -162,10 +162,7 @@ class LocalRows:
         """Least and greatest target of each node, and how far all lie from a centre in sum."""
         goal = self.goal
         assert isinstance(goal, RegressionGoal)
-        return spreads_of(
-            self.places, nodes, goal.y, goal.standardised, goal.weights, centres,
-            goal.is_absolute, goal.spread_unit, self._threads_of(nodes),
-        )  # fmt: skip
+        return spreads_of(self.places, nodes, goal, centres, self._threads_of(nodes))
 
     def sums(self, nodes: np.ndarray, units: np.ndarray) -> np.ndarray:
         """Sums of the targets of each node on grids of their own, (n_nodes, n_outputs)."""

@@ -18,7 +18,7 @@ from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal
 from shapetree.grow._row_holder import Histograms
-from shapetree.grow._rows_of_node import Halving, Sample
+from shapetree.grow._rows_of_node import Halving, RowsOfNode, Sample
 from shapetree.grow._splits import PairSplit
 from shapetree.tree._shape import PairShape
 
@@ -197,7 +197,7 @@ Found: TypeAlias = Candidate | PairCandidate
 
 
 class SearchedNode(NamedTuple):
-    """A node whose candidates are searched for.
+    """A node whose pairs are searched.
 
     Attributes
     ----------
@@ -205,11 +205,16 @@ class SearchedNode(NamedTuple):
     seed : int
         Of random starts, together with the fit's own seed.
     max_branches : int
+    rows : RowsOfNode
+    histogram : array
+        Of the rows, over the bins of the grids.
     """
 
     statistics: NodeStatistics
     seed: int
     max_branches: int
+    rows: RowsOfNode
+    histogram: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,6 @@ from shapetree.grow._pair_options import SAMPLE_ROWS
 from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.grow._row_holder import HeldRows
-from shapetree.grow._rows_of_node import RowsOfNode
 
 # On new rows, a pair must gain this many times as much as a single feature, in nodes up to this
 # weight; in larger nodes, gains by chance are small compared with the penalties.
@@ -300,17 +299,17 @@ class Grower:
     ) -> Inquiry[Found | None]:
         """The best of a node's features, which is `single`, and of pairs."""
         number, search = level.numbers.item(i), self._pair_searches[level.tree[i]]
-        seed = int(level.own[i] + self._seeds[level.tree[i]])
-        node = SearchedNode(level.statistics[i], seed, max_branches)
-        rows = yield from rows_of_node(self._rows.goal, number, node.statistics.n_rows)
+        statistics = level.statistics[i]
+        rows = yield from rows_of_node(self._rows.goal, number, statistics.n_rows)
         histogram = None if self._search.exact else self._histograms.kept.get(number)
         if histogram is None:
             histogram = yield from rows.histogram()
-        pairs = yield from search.considered(node, rows, histogram)
+        seed = int(level.own[i] + self._seeds[level.tree[i]])
+        node = SearchedNode(statistics, seed, max_branches, rows, histogram)
+        pairs = yield from search.considered(node)
         self._tree.pairs[number] = pairs
-        to_beat = single.penalised_gain if single else 0.0
-        pair = yield from search.best(pairs, node, rows, histogram, to_beat)
-        if pair is None or not (yield from self._is_better(pair, single, search, node, rows)):
+        pair = yield from search.best(pairs, node, single.penalised_gain if single else 0.0)
+        if pair is None or not (yield from self._is_better(pair, single, search, node)):
             return single
         return pair
 
@@ -320,13 +319,12 @@ class Grower:
         single: Candidate | None,
         search: PairSearch,
         node: SearchedNode,
-        rows: RowsOfNode,
     ) -> Inquiry[bool]:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
         n_rows, weight = node.statistics.n_rows, node.statistics.weight
         if n_rows > SAMPLE_ROWS:
             # It was fitted on a sample: does it leave every branch the rows it must have?
-            counts = yield from rows.branch_counts(pair.split)
+            counts = yield from node.rows.branch_counts(pair.split)
             if counts.min() < max(1, self._limits.min_samples_leaf):
                 return False
         # Rounding must not choose: of equals, the single feature wins.
@@ -341,7 +339,7 @@ class Grower:
         # fitted on.
         features = pair.shape.first, pair.shape.second
         binned = (single.split.feature,) if single else ()
-        sample = yield from rows.sample(features, min(n_rows, SAMPLE_ROWS), binned)
+        sample = yield from node.rows.sample(features, min(n_rows, SAMPLE_ROWS), binned)
         of_pair = of_single = needed = 0.0
         for halving in sample.halvings(N_HALVINGS):
             needed += LEAST_KEPT * pair.gain

@@ -27,7 +27,7 @@ from shapetree.grow._candidates import (
 )
 from shapetree.grow._pair_options import PairList, PairOptions
 from shapetree.grow._row_holder import Histograms
-from shapetree.grow._rows_of_node import Halving, RowsOfNode, Sample
+from shapetree.grow._rows_of_node import Halving, Sample
 from shapetree.grow._splits import number_cuts
 from shapetree.tree._shape import PairShape
 
@@ -126,30 +126,20 @@ class PairSearch:
             self._goal.criterion, self._frame.slopes, exact=self._options.exact, **limits
         )
 
-    def considered(
-        self, node: SearchedNode, rows: RowsOfNode, histogram: np.ndarray
-    ) -> Inquiry[PairList]:
-        """The pairs of a node that get a grid, all or as many as are to be screened.
-
-        Parameters are those of `best`.
-        """
+    def considered(self, node: SearchedNode) -> Inquiry[PairList]:
+        """The pairs of a node that get a grid, all or as many as are to be screened."""
         options, pairs = self._options, self._options.pairs
         sieves = len(self._frame.features) > options.max_features
         if sieves or len(pairs) > options.n_screened:
-            shapes = self._shapes_of_features(node, histogram)
+            shapes = self._shapes_of_features(node)
             if sieves:
                 pairs = pairs.among(np.sort(_greatest(shapes.gains, options.max_features)))
             if len(pairs) > options.n_screened:
-                pairs = yield from self._promising(pairs, shapes, node, rows)
+                pairs = yield from self._promising(pairs, shapes, node)
         return pairs
 
     def best(
-        self,
-        pairs: PairList,
-        node: SearchedNode,
-        rows: RowsOfNode,
-        histogram: np.ndarray,
-        to_beat: float,
+        self, pairs: PairList, node: SearchedNode, to_beat: float
     ) -> Inquiry[PairCandidate | None]:
         """Find the pair with the greatest gain after penalties.
 
@@ -158,30 +148,21 @@ class PairSearch:
         pairs : PairList
             Those that are `considered`.
         node : SearchedNode
-        rows : RowsOfNode
-            The node's rows.
-        histogram : array
-            Their histogram over the bins of the grids.
         to_beat : float
             Gain after penalties that a pair must have to be of use.
         """
         options = self._options
-        node_options = self._node_options(node)
-        n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
-        n_visits = VISITS_PER_GROUPED_BIN * len(histogram)
-        groups = self._screen.groups(histogram, threads_for(n_visits, self._n_threads))
-        finalists, information = yield from self._weigh(
-            pairs, node, rows, histogram, groups, n_threads
-        )
+        n_threads = threads_for((node.rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
+        n_visits = VISITS_PER_GROUPED_BIN * len(node.histogram)
+        groups = self._screen.groups(node.histogram, threads_for(n_visits, self._n_threads))
+        about = node, groups, n_threads
+        finalists, information = yield from self._weigh(pairs, *about)
         needed = to_beat + self.pair_penalty(node.statistics)
         is_choosy = len(pairs) > options.n_fitted and self.must_hold_up
         if is_choosy:
-            least = max(
-                TELLING_SHARE * needed, TELLING_SHARE_OF_BEST * information.max(initial=0.0)
-            )
-            telling = information > least
+            most = information.max(initial=0.0)
+            telling = information > max(TELLING_SHARE * needed, TELLING_SHARE_OF_BEST * most)
             finalists, information = finalists[telling], information[telling]
-        about = rows, groups, node_options, n_threads
         gains, starts = yield from self._grow(finalists, information, *about)
         if is_choosy:
             least = max(HOPEFUL_SHARE * needed, HOPEFUL_SHARE_OF_BEST * gains.max(initial=0.0))
@@ -198,11 +179,7 @@ class PairSearch:
         chosen = _greatest(gains, options.n_fitted)
         if is_choosy:
             chosen = chosen[gains[chosen] >= HOPEFUL_SHARE_OF_BEST * gains.max()]
-        return (
-            yield from self._fit(
-                finalists[chosen], starts[chosen], node, rows, groups, node_options
-            )
-        )
+        return (yield from self._fit(finalists[chosen], starts[chosen], node, groups))
 
     def _chunk(self, n_groups: int) -> int:
         """Pairs whose cells have room in memory at a time."""
@@ -210,22 +187,16 @@ class PairSearch:
         return max(1, MAX_CELL_BYTES // (n_groups**2 * cell_bytes))
 
     def _weigh(
-        self,
-        pairs: PairList,
-        node: SearchedNode,
-        rows: RowsOfNode,
-        histogram: np.ndarray,
-        groups: Groups,
-        n_threads: int,
+        self, pairs: PairList, node: SearchedNode, groups: Groups, n_threads: int
     ) -> Inquiry[tuple[np.ndarray, np.ndarray]]:
         """The pairs that tell most, and how much each tells at most, from rough grids."""
         n_stats = self._goal.targets.n_stats
         first_bins = slice(0, self._frame.offsets[1])
-        whole = self._goal.criterion.impurity(histogram[first_bins].sum(axis=0)[:n_stats])
+        whole = self._goal.criterion.impurity(node.histogram[first_bins].sum(axis=0)[:n_stats])
         noise = self._goal.noise(node.statistics)
         leaders = _Leaders(self._options.n_finalists)
         for first, some in pairs.parts(self._chunk(groups.rough.n_groups)):
-            cells = yield from rows.grids(some, groups.rough)
+            cells = yield from node.rows.grids(some, groups.rough)
             leaders.add(first, whole - self._screen.losses(cells, noise, n_threads))
         return pairs.take(leaders.numbers), leaders.gains
 
@@ -233,9 +204,8 @@ class PairSearch:
         self,
         pairs: np.ndarray,
         information: np.ndarray | None,
-        rows: RowsOfNode,
+        node: SearchedNode,
         groups: Groups,
-        node_options: NodeOptions,
         n_threads: int,
     ) -> Inquiry[tuple[np.ndarray, np.ndarray]]:
         """Gains of the pairs on their grids, and how their inner trees start."""
@@ -243,9 +213,9 @@ class PairSearch:
         size = min(self._chunk(groups.fine.n_groups), VISITS_PER_CALL // VISITS_PER_GRID)
         for first in range(0, len(pairs), size):
             some = slice(first, first + size)
-            cells = yield from rows.grids(pairs[some], groups.fine)
+            cells = yield from node.rows.grids(pairs[some], groups.fine)
             its = None if information is None else information[some]
-            about = groups, its, node_options, n_threads
+            about = groups, its, self._node_options(node), n_threads
             found.append(self._screen.screen(pairs[some], cells, *about))
         if len(found) == 1:
             return found[0]
@@ -253,11 +223,7 @@ class PairSearch:
         return np.concatenate(gains), np.concatenate(starts)
 
     def _promising(
-        self,
-        pairs: PairList,
-        univariate: FeatureShapes,
-        node: SearchedNode,
-        rows: RowsOfNode,
+        self, pairs: PairList, univariate: FeatureShapes, node: SearchedNode
     ) -> Inquiry[PairList]:
         """The most promising pairs by the paper's filter, from each feature's own best shape."""
         options, goal = self._options, self._goal
@@ -267,46 +233,38 @@ class PairSearch:
         gains = np.maximum(univariate.gains, 0.0)
         leaders = _Leaders(options.n_screened)
         for first, some in pairs.parts(self._chunk(node.max_branches)):
-            cells = yield from rows.grids(some, groups, options.filter_rows)
+            cells = yield from node.rows.grids(some, groups, options.filter_rows)
             seen = goal.criterion.weight(cells[0].sum(axis=0)[: goal.targets.n_stats])
             crossed = self._screen.losses(cells, 0.0, self._n_threads)
-            alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * (
-                seen / node.statistics.weight
-            )
+            share = seen / node.statistics.weight
+            alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * share
             # The loss of the better feature alone, minus that of both, apart from the node's own.
             leaders.add(first, -alone - crossed)
         return PairList(np.empty(0), pairs.take(leaders.numbers))
 
-    def _shapes_of_features(self, node: SearchedNode, histogram: np.ndarray) -> FeatureShapes:
+    def _shapes_of_features(self, node: SearchedNode) -> FeatureShapes:
         """Each feature's own best shape function."""
         search = CandidateSearch(self._frame.features, self._goal, self._search_options)
         found = FeatureShapes.empty(1, search.offsets)
-        histograms = Histograms(0, len(self._frame.features), histogram[None])
+        histograms = Histograms(0, len(self._frame.features), node.histogram[None])
         about = Statistics.of(node.statistics), np.array([node.seed]), node.max_branches
         search.search(*about, histograms, found)
         return found.of(0)
 
     def _fit(
-        self,
-        pairs: np.ndarray,
-        starts: np.ndarray,
-        node: SearchedNode,
-        rows: RowsOfNode,
-        groups: Groups,
-        node_options: NodeOptions,
+        self, pairs: np.ndarray, starts: np.ndarray, node: SearchedNode, groups: Groups
     ) -> Inquiry[PairCandidate | None]:
         """The best of some pairs, fitted on a sample of the rows."""
         best: PairCandidate | None = None
-        n_looked_at = min(rows.n_rows, self._options.sample_rows)
+        n_looked_at = min(node.rows.n_rows, self._options.sample_rows)
         size = max(1, VISITS_PER_CALL // (n_looked_at * self._options.n_orientations))
         for first in range(0, len(pairs), size):
             some = slice(first, first + size)
             features = sorted(set(pairs[some].ravel().tolist()))
-            sample = yield from rows.sample(tuple(features), self._options.sample_rows)
+            sample = yield from node.rows.sample(tuple(features), self._options.sample_rows)
             places = np.searchsorted(features, pairs[some])
-            fits = self._fits(
-                sample, sample.rows, places, starts[some], groups.positions, node_options
-            )
+            about = places, starts[some], groups.positions, node
+            fits = self._fits(sample, sample.rows, *about)
             which = int(np.argmax(fits.penalised_gains))
             gain = sample.scale * fits.penalised_gains[which]
             gain -= self.pair_penalty(node.statistics)
@@ -327,7 +285,7 @@ class PairSearch:
         pairs: np.ndarray,
         starts: np.ndarray,
         positions: np.ndarray,
-        node_options: NodeOptions,
+        node: SearchedNode,
     ) -> PairFits:
         """Fit pairs of a sample's columns on some of its rows."""
         places = [self._positions_of(feature, positions) for feature in sample.features]
@@ -341,10 +299,7 @@ class PairSearch:
         )
         is_whole = sample.scale == 1.0
         fitter = self._fitter_of_all_rows if is_whole else self._fitter(sample.scale)
-        options = node_options._replace(
-            region_penalty=node_options.region_penalty / sample.scale,
-            branch_penalty=node_options.branch_penalty / sample.scale,
-        )
+        options = self._node_options(node, sample.scale)
         n_threads = threads_for(VISITS_PER_FIT * len(rows) * len(pairs), self._n_threads)
         return fitter.fit(given, rows, pairs.astype(np.int32), starts, options, n_threads)
 
@@ -366,13 +321,12 @@ class PairSearch:
         """
         shape = candidate.shape
         pair = np.array([[sample.features.index(f) for f in (shape.first, shape.second)]])
-        options = self._node_options(node)
         gain = 0.0
         for fitted, new in halving:
             if len(fitted) == 0 or len(new) == 0:
                 continue
             positions = self._order_of_categories(sample, fitted)
-            fits = self._fits(sample, fitted, pair, candidate.start, positions, options)
+            fits = self._fits(sample, fitted, pair, candidate.start, positions, node)
             if fits.n_branches[0] >= 2:
                 found = self._shape(pair[0], fits, 0, positions, shape).with_largest_branch(0)
                 branches = PairCuts(sample.columns, found).branches(new, 1)
@@ -397,13 +351,15 @@ class PairSearch:
                 )  # fmt: skip
         return np.asarray(self._screen.groups(sums[0], 1).positions)
 
-    def _node_options(self, node: SearchedNode) -> NodeOptions:
-        part_price = self._penalties.part_price(self._goal, node.statistics)
+    def _node_options(self, node: SearchedNode, scale: float = 1.0) -> NodeOptions:
+        """What holds for a node, in units of a sample each of whose rows stands for `scale`."""
+        goal, penalties, statistics = self._goal, self._penalties, node.statistics
+        region_penalty = goal.region_penalty * penalties.part_price(goal, statistics)
         return NodeOptions(
             # For each leaf that it adds, a third branch hardly ever gains as much as a second.
             max_branches=2 if self._search_options.per_leaf else node.max_branches,
-            region_penalty=self._goal.region_penalty * part_price,
-            branch_penalty=self._penalties.branch_price(self._goal, node.statistics),
+            region_penalty=region_penalty / scale,
+            branch_penalty=penalties.branch_price(goal, statistics) / scale,
             seed=self._seed + node.seed,
         )
 

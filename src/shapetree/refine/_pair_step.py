@@ -139,10 +139,10 @@ class PairRefitter:
                 most = most_in_wrong_branches((yield from care.losses_by_ratio()), slack)
             lost = 2.0 * most / divisor
             to_beat = max(node.impurity * node.weight - lost - search.pair_penalty(node), 0.0)
-        searched = SearchedNode(node, 0, care.n_branches)
+        searched = SearchedNode(node, 0, care.n_branches, rows, histogram)
         if pairs is None or self._copies is None:
-            pairs = yield from search.considered(searched, rows, histogram)
-        found = yield from search.best(pairs, searched, rows, histogram, to_beat)
+            pairs = yield from search.considered(searched)
+        found = yield from search.best(pairs, searched, to_beat)
         if found is None:
             return None
         self._seen[number] = replace(now, n_found=n_found + 1)

@@ -45,6 +45,7 @@ from shapetree.explain import (
     shape_table,
 )
 from shapetree.fit import (
+    GivenRows,
     Parameters,
     SearchOptions,
     find_stability,
@@ -368,7 +369,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         """
         # Nothing is noted before the end, so that a fit that fails leaves all as it was.
         teacher, parameters = self._taught_parameters(X, y, sample_weight)
-        fitted = fit_tree(X, y, sample_weight, parameters, is_classifier(self), groups)
+        given = GivenRows(X, y, sample_weight, groups)
+        fitted = fit_tree(given, parameters, is_classifier(self))
         self._fitted = fitted if teacher is None else replace(fitted, teacher=teacher)
         return self
 
@@ -707,10 +709,9 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         if parameters.teacher is not None and not isinstance(parameters.teacher, str):
             arguments = X, y, sample_weight, is_classifier(self)
             teach = teacher_of_parts(parameters.teacher, *arguments)
-        found = find_stability(
-            *(X, y, sample_weight, groups, fitted, parameters),
-            *(int(n_resamples), int(random_state), teach, type(self).__name__),
-        )
+        given, reader = GivenRows(X, y, sample_weight, groups), type(self).__name__
+        how = int(n_resamples), int(random_state), teach, reader
+        found = find_stability(given, fitted, parameters, *how)
         # A fitted tree, and so its pickle, holds nothing of single rows.
         self._fitted = replace(fitted, stability=replace(found, rows=None))
         return found
@@ -929,8 +930,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         array([6, 6, 1])
         """
         _, parameters = self._taught_parameters(X, y, sample_weight)
-        has_classes = is_classifier(self)
-        return Bunch(**fit_path(X, y, sample_weight, parameters, has_classes, groups))
+        given = GivenRows(X, y, sample_weight, groups)
+        return Bunch(**fit_path(given, parameters, is_classifier(self)))
 
     # --- making the fitted tree smaller ---
 

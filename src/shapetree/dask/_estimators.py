@@ -21,7 +21,7 @@ from shapetree.data._labels import read_targets
 from shapetree.ensemble import ShapeForestClassifier, ShapeForestRegressor
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Explanation
-from shapetree.fit import fit_path, fit_tree
+from shapetree.fit import GivenRows, fit_path, fit_tree
 from shapetree.tree._evaluation import scores_of
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._fitted_forest import FittedForest
@@ -134,7 +134,7 @@ class OnDask(WithClient, Base):
         with Cluster(find_client(self.client)) as cluster:
             rows = DaskRows(cluster, X, y, sample_weight)
             _, parameters = self._taught_parameters(rows, None, None)
-            fitted = fit_tree(rows, None, None, parameters, is_classifier(self))
+            fitted = fit_tree(GivenRows(rows), parameters, is_classifier(self))
         self._fitted = fitted
         return self
 
@@ -154,7 +154,7 @@ class OnDask(WithClient, Base):
         with Cluster(find_client(self.client)) as cluster:
             rows = DaskRows(cluster, X, y, sample_weight)
             _, parameters = self._taught_parameters(rows, None, None)
-            return Bunch(**fit_path(rows, None, None, parameters, is_classifier(self)))
+            return Bunch(**fit_path(GivenRows(rows), parameters, is_classifier(self)))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
         """Score the tree on rows that it was not fitted on, and remember the scores.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -58,30 +58,23 @@ from shapetree.tree._sketch import TreeSketches
 from shapetree.tree._sketcher import sketch_tree
 
 
-def fit_tree(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    parameters: Parameters,
-    has_classes: bool,
-    groups: Any = None,
-) -> FittedTree:
-    """Fit a tree.
+class GivenRows(NamedTuple):
+    """What a user gives to fit a tree to."""
 
-    Parameters
-    ----------
-    X, y, sample_weight, groups
-        As given by the user.
-    parameters : Parameters
-    has_classes : bool
-        Whether y holds classes rather than numbers.
-    """
-    rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
-    groups_of_rows = read_groups(X, groups, rows)
+    X: Any
+    y: Any = None
+    sample_weight: Any = None
+    groups: Any = None
+
+
+def fit_tree(given: GivenRows, parameters: Parameters, has_classes: bool) -> FittedTree:
+    """Fit a tree; `has_classes` says whether y holds classes rather than numbers."""
+    rows = rows_to_fit(given, parameters, has_classes)
+    groups = read_groups(given.X, given.groups, rows)
     soft_targets = _soft_targets_of_estimator(rows, parameters)
-    names = Names(targets=names_of_targets(X, y))
+    names = Names(targets=names_of_targets(given.X, given.y))
     # Bins come first: making them takes more memory than anything else.
-    binned = bin_rows(rows, parameters, groups_of_rows)
+    binned = bin_rows(rows, parameters, groups)
     choice = choose_to_learn(binned, parameters, soft_targets)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
         outcome = learn(binned, choice.parameters, progress, True, choice.soft_targets)
@@ -94,7 +87,7 @@ def fit_tree(
         about = rows.table.features, rows.classes is not None
         why = why_single_leaf(choice.evidence, nearest, *about, is_pure)
     # Seen from the user's call of an estimator's `fit`.
-    used, has_groups = outcome.tree.used_features, groups is not None
+    used, has_groups = outcome.tree.used_features, given.groups is not None
     warn_of_identifiers(used, rows.whole(), parameters, has_groups, stacklevel=4)
     return _finish(outcome, choice, rows, binned, rows.table.has_names, names, why)
 
@@ -135,10 +128,9 @@ def with_smoothed_leaves(outcome: Outcome, choice: Choice, has_classes: bool) ->
     return tree
 
 
-def rows_to_fit(
-    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
-) -> TrainingRows:
+def rows_to_fit(given: GivenRows, parameters: Parameters, has_classes: bool) -> TrainingRows:
     """Rows to learn from; those that resamples are drawn of are all in this process."""
+    X, y, sample_weight, _ = given
     rows = training_rows(X, y, sample_weight, parameters, has_classes)
     return in_memory(rows) if n_resamples_of(rows, parameters) > 0 else rows
 
@@ -183,34 +175,21 @@ def refine_fitted(
     return _finish(outcome, choice, rows, binned, fitted.has_names, fitted.names)
 
 
-def fit_path(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    parameters: Parameters,
-    has_classes: bool,
-    groups: Any = None,
-) -> dict[str, Any]:
+def fit_path(given: GivenRows, parameters: Parameters, has_classes: bool) -> dict[str, Any]:
     """Fit trees along a path of strengths, and test each on rows held out.
 
-    Parameters
-    ----------
-    X, y, sample_weight, groups
-        As given by the user.
-    parameters : Parameters
-        A list of strengths is the path; otherwise it is our own.
-    has_classes : bool
-        Whether y holds classes rather than numbers.
+    A list of strengths is the path; otherwise it is our own. `has_classes` says whether y holds
+    classes rather than numbers.
     """
     if isinstance(parameters.strength, Real | str):
         parameters = replace(parameters, strength=PATH)
-    rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
-    groups_of_rows = read_groups(X, groups, rows)
+    rows = rows_to_fit(given, parameters, has_classes)
+    groups = read_groups(given.X, given.groups, rows)
     soft_targets = _soft_targets_of_estimator(rows, parameters)
-    binned = bin_rows(rows, parameters, groups_of_rows)
+    binned = bin_rows(rows, parameters, groups)
     folds, pairs = folds_to_choose_by(binned, parameters), binned.pairs
     assert folds is not None
-    resamples = resample(binned, parameters, pairs, groups_of_rows)
+    resamples = resample(binned, parameters, pairs, groups)
     soft_targets = soft_targets or soft_targets_of_resamples(resamples, rows, parameters, pairs)
     if resamples is not None and not resamples.evidence.is_convincing:
         parameters, soft_targets = replace(parameters, max_depth=0), None

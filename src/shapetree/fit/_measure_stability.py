@@ -17,7 +17,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import PredefinedSplit
 
 from shapetree._threads import run_together
-from shapetree.fit._fit import choose_to_learn, rows_to_fit, with_smoothed_leaves
+from shapetree.fit._fit import GivenRows, choose_to_learn, rows_to_fit, with_smoothed_leaves
 from shapetree.fit._learning import learn
 from shapetree.fit._parameters import Parameters
 from shapetree.fit._resamples import half_samples, part_of
@@ -58,10 +58,7 @@ class _Refitted(NamedTuple):
 
 
 def find_stability(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    groups: Any,
+    given: GivenRows,
     fitted: FittedTree,
     parameters: Parameters,
     n_resamples: int,
@@ -73,8 +70,8 @@ def find_stability(
 
     Parameters
     ----------
-    X, y, sample_weight, groups
-        As given by the user, and as the tree was fitted to them.
+    given : GivenRows
+        Those that the tree was fitted to.
     fitted : FittedTree
     parameters : Parameters
         That it was fitted with; a teacher of the user's own is asked by `teach`.
@@ -87,9 +84,9 @@ def find_stability(
     """
     _check_cv(parameters)
     has_classes = fitted.classes is not None
-    rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
-    row_groups = read_groups(X, groups, rows)
-    leaves = _own_leaves(X, fitted, rows, reader, parameters.n_threads)
+    rows = rows_to_fit(given, parameters, has_classes)
+    row_groups = read_groups(given.X, given.groups, rows)
+    leaves = _own_leaves(given.X, fitted, rows, reader, parameters.n_threads)
     counts = np.ones(len(leaves)) if rows.counts is None else rows.counts
     binned = bin_rows(rows, parameters, row_groups)
     draw = half_samples(binned, row_groups, seed)
@@ -97,7 +94,7 @@ def find_stability(
     drawn = [its for its in drawn if its.any()]
     if not drawn:
         raise ValueError("stability needs more rows or groups: no half of them has any; give more")
-    given = rows.of_given(np.arange(rows.n_given))
+    numbers = rows.of_given(np.arange(rows.n_given))
     one = replace(
         parameters,
         n_threads=1,
@@ -109,7 +106,7 @@ def find_stability(
         progress.expect(len(drawn))
 
         def refit(copies: np.ndarray) -> _Refitted:
-            predictions = None if teach is None else teach(np.unique(given[copies > 0]))
+            predictions = None if teach is None else teach(np.unique(numbers[copies > 0]))
             tree = _refit(binned, copies, one, predictions, progress)
             others = leaves_of(tree, rows.table, 1)
             found = compare(fitted.tree, leaves, tree, others, counts, rows.table)
@@ -131,7 +128,7 @@ def find_stability(
     names = fitted.names.features or fitted.feature_names
     about = fitted.tree, has_classes, names, fitted.names.targets
     nodes = _of_nodes(fitted.tree, leaves, counts, refitted, n_asked, total, has_classes)
-    of_rows = _of_rows(X, rows, n_asked, total, has_classes)
+    of_rows = _of_rows(given.X, rows, n_asked, total, has_classes)
     return Stability.of_tree(*about, len(refitted), nodes, of_rows)
 
 

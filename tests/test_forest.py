@@ -23,7 +23,7 @@ from shapetree import (
 )
 from shapetree._core.sampling import row_hashes
 from shapetree.ensemble import _forest
-from shapetree.fit import _growth
+from shapetree.fit import GivenRows, _growth
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.tree import _fitted_forest
 
@@ -241,7 +241,7 @@ def test_a_bootstrap_sample_is_a_tree_with_weights(kind):
     fitted = forest(kind, max_features=None).fit(X, y)
     options, about = fitted._options(), fitted._tree()._parameters()
     is_class = kind is ShapeForestClassifier
-    draws = _forest.draw_rows(X, y, None, about, options, is_class, fitted._fitted.seed)
+    draws = _forest.draw_rows(GivenRows(X, y), about, options, is_class, fitted._fitted.seed)
     for number, tree in enumerate(fitted.estimators_):
         times = np.bincount(draws.of(draws.random(number)), minlength=len(X))
         assert times.sum() == len(X)
@@ -332,7 +332,7 @@ def naive_left_out(fitted, X, y):
     """What trees say of rows that they have not drawn, row after row."""
     is_class = isinstance(fitted, ShapeForestClassifier)
     about = fitted._tree()._parameters(), fitted._options(), is_class, fitted._fitted.seed
-    draws = _forest.draw_rows(X, y, None, *about)
+    draws = _forest.draw_rows(GivenRows(X, y), *about)
     said = [[] for _ in y]
     for number, tree in enumerate(fitted.estimators_):
         drawn = set(draws.of(draws.random(number)).tolist())

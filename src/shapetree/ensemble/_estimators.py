@@ -27,7 +27,7 @@ from shapetree.data._table import Table
 from shapetree.ensemble._draws import Draws
 from shapetree.ensemble._forest import ForestOptions, draw_rows, fit_forest
 from shapetree.ensemble._out_of_bag import permuted_scores, predict_left_out
-from shapetree.fit import SearchOptions
+from shapetree.fit import GivenRows, SearchOptions
 from shapetree.refine import Shrinkage
 from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._predictor import paths_to
@@ -199,7 +199,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         seed = seed if before is None else before.seed
         has_classes = is_classifier(self)
         about = self._tree()._parameters(), self._options(), has_classes, seed
-        fitted, draws = fit_forest(X, y, sample_weight, *about, before)
+        fitted, draws = fit_forest(GivenRows(X, y, sample_weight), *about, before)
         left_out = None
         if self.oob_score:
             left_out, score = self._judge_left_out(fitted, draws, y, sample_weight)
@@ -350,7 +350,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
                 "out-of-bag importances need rows in memory; fit a forest to a sample of the rows"
             )
         about = self._tree()._parameters(), self._options(), is_classifier(self), fitted.seed
-        draws = draw_rows(X, y, sample_weight, *about)
+        draws = draw_rows(GivenRows(X, y, sample_weight), *about)
         if draws.contents != fitted.contents:
             raise ValueError("X and y must be the rows that the forest was fitted on")
         n_threads = effective_threads(self.n_threads)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from shapetree._core.sampling import row_hashes
 from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
+from shapetree.fit import GivenRows
 from shapetree.fit._growth import grower, grown_together, hold, pair_frames
 from shapetree.fit._local_backend import training_rows
 from shapetree.fit._parameters import Parameters, candidate_options
@@ -83,9 +83,7 @@ class ForestOptions:
 
 
 def fit_forest(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
+    given: GivenRows,
     parameters: Parameters,
     options: ForestOptions,
     has_classes: bool,
@@ -96,8 +94,7 @@ def fit_forest(
 
     Parameters
     ----------
-    X, y, sample_weight
-        As given by the user.
+    given : GivenRows
     parameters : Parameters
         Of each tree.
     options : ForestOptions
@@ -113,7 +110,7 @@ def fit_forest(
     draws : Draws
         The rows, and which of them trees have seen.
     """
-    draws = draw_rows(X, y, sample_weight, parameters, options, has_classes, seed)
+    draws = draw_rows(given, parameters, options, has_classes, seed)
     rows = draws.binned.rows
     kept = before.trees.packed if before is not None else ()
     if before is not None:
@@ -136,7 +133,7 @@ def fit_forest(
         criterion=criterion,
         shrinkage=max(options.shrinkage),
         summary=summary,
-        names=Names(targets=names_of_targets(X, y)),
+        names=Names(targets=names_of_targets(given.X, given.y)),
         seed=seed,
         contents=draws.contents,
     )
@@ -144,15 +141,10 @@ def fit_forest(
 
 
 def draw_rows(
-    X: Any,
-    y: Any,
-    sample_weight: Any,
-    parameters: Parameters,
-    options: ForestOptions,
-    has_classes: bool,
-    seed: int,
+    given: GivenRows, parameters: Parameters, options: ForestOptions, has_classes: bool, seed: int
 ) -> Draws:
     """Read and bin rows, of which trees draw theirs."""
+    X, y, sample_weight, _ = given
     rows = training_rows(X, y, sample_weight, parameters, has_classes)
     if rows.row_of is not None:
         raise TypeError(

@@ -58,10 +58,6 @@ class Sample:
     content: np.ndarray | None
     scale: float
 
-    def with_scale(self, scale: float) -> Sample:
-        """The same rows, which stand for more."""
-        return replace(self, scale=scale)
-
     @property
     def rows(self) -> np.ndarray:
         """Numbers of all rows."""
@@ -167,7 +163,7 @@ class RowsOfNode:
         sample, weight = yield from self._ask(of, join_samples)
         assert isinstance(sample, Sample)
         if greatest is not None:
-            sample = sample.with_scale(float(weight / sample.weights.sum()))
+            sample = replace(sample, scale=float(weight / sample.weights.sum()))
         return sample
 
     def branch_counts(self, split: Split) -> Inquiry[np.ndarray]:

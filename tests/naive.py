@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
+from shapetree._core.predictor import count_cells
 from shapetree._core.reduced import ReducedSearch
 from shapetree._core.rows import spreads_of
 from shapetree.data._binning import BinnedTable
@@ -460,3 +461,14 @@ def spreads(rows, nodes, y, standardised, weights, centres, absolute, unit, n_th
 def sum_cells(routed, starts, n_cells, bin_of_cell, losses, **arguments):
     """See `RoutedRows.loss_cells`."""
     routed.loss_cells(cells=(starts, n_cells, bin_of_cell, losses), **arguments)
+
+
+def cell_counts(
+    bins, leaves, parent, feature, bin_start, cell_of_bin, cell_start, labels, targets, n_classes,
+    n_threads=1, row_counts=None,
+):  # fmt: skip
+    """See `count_cells`."""
+    cells = SimpleNamespace(feature=feature, bin_start=bin_start, of_bin=cell_of_bin)
+    cells.start = cell_start
+    y, n_classes = (targets, None) if labels is None else (labels, n_classes)
+    return count_cells(bins, leaves, parent, cells, y, n_classes, n_threads, row_counts)

@@ -16,7 +16,7 @@ from data import make_tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from naive import cheapest_shape, cheapest_shapes, samples, spreads, sum_cells, trees
+from naive import cell_counts, cheapest_shape, cheapest_shapes, samples, spreads, sum_cells, trees
 from naive_pairs import pair_cuts
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
@@ -36,7 +36,7 @@ from shapetree._core.inner_tree import cut_into_pieces
 from shapetree._core.oblique import PairFitter, PairSample
 from shapetree._core.pair_tree import NodeOptions
 from shapetree._core.polish import polish_branches
-from shapetree._core.predictor import TreeLayout, count_cells, find_leaves
+from shapetree._core.predictor import TreeLayout, find_leaves
 from shapetree._core.reduced import (
     count_extra_parts,
     fill_gaps,
@@ -955,7 +955,7 @@ def test_count_cells(data, has_labels):
         targets=None if has_labels else np.arange(6.0),
         n_classes=3 if has_labels else 1,
     )
-    found = survives(count_cells, **arguments)
+    found = survives(cell_counts, **arguments)
     if found is not None:
         assert found[0].sum() <= 6 * len(arguments["parent"])
 

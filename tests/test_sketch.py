@@ -12,12 +12,11 @@ from chance import examples
 from data import PLAIN, make_tree, view_of
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import branch_of_pair
+from naive import branch_of_pair, cell_counts
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
 from shapetree._core.columns import Columns, deviations, extents
-from shapetree._core.predictor import count_cells
 from shapetree.data._binning import bin_every_number
 from shapetree.tree._axes import axis_of, cell_of_spans, joined_spans, spans_of_bins
 from shapetree.tree._sketch import NodeSketch
@@ -333,7 +332,7 @@ def test_rows_are_counted_in_every_node_above_their_leaf(seed, has_labels, has_c
     labels = rng.integers(0, 3, n_rows).astype(np.int32) if has_labels else None
     y = None if has_labels else rng.integers(-99, 99, n_rows) / 4
     times = rng.integers(1, 5, n_rows).astype(np.int32) if has_counts else None
-    counts, totals = count_cells(
+    counts, totals = cell_counts(
         Columns(arrays, n_rows), leaves, parent, feature, np.cumsum([0, *n_bins]),
         np.concatenate(cell_of).astype(np.int32), start, labels, y, 3 if has_labels else 1,
         int(rng.integers(1, 4)), times,
@@ -822,9 +821,9 @@ def test_cells_hold_the_same_for_any_number_of_threads(has_labels):
         "targets": None if has_labels else y,
         "n_classes": 2 if has_labels else 1,
     }
-    expected = count_cells(**arguments)
+    expected = cell_counts(**arguments)
     for n_threads in (2, 5, 16):
-        for one, other in zip(expected, count_cells(**arguments, n_threads=n_threads), strict=True):
+        for one, other in zip(expected, cell_counts(**arguments, n_threads=n_threads), strict=True):
             assert_array_equal(one, other)
 
 

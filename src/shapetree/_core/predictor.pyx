@@ -488,17 +488,22 @@ ctypedef struct Passed:
     int parent
 
 
+ctypedef struct CountedRows:
+    # Rows and what each adds to the cells of the nodes that it passes.
+    const int32_t* leaves
+    const int32_t* labels      # NULL for one class alone
+    const double* targets      # NULL if there is nothing to sum
+    const int32_t* times       # NULL for 1
+    Py_ssize_t n_classes
+
+
 def count_cells(
     Columns bins not None,
     const int32_t[::1] leaves not None,
     const int32_t[::1] parent not None,
-    const int32_t[::1] feature not None,
-    const int64_t[::1] bin_start not None,
-    const int32_t[::1] cell_of_bin not None,
-    const int64_t[::1] cell_start not None,
-    const int32_t[::1] labels,
-    const double[::1] targets,
-    Py_ssize_t n_classes,
+    cells,
+    targets,
+    n_classes,
     int n_threads=1,
     const int32_t[::1] row_counts=None,
 ):
@@ -517,45 +522,49 @@ def count_cells(
         Columns that no node has may be None.
     leaves : int32 array of shape (n_rows,)
         The rows' leaves.
-    parent, feature : int32 arrays of shape (n_nodes,)
-        The root's parent is -1, all others' come before them. Nodes whose feature is -1 have no
-        cells.
-    bin_start : int64 array of shape (n_features + 1,)
-    cell_of_bin : int32 array
-        Cell of each bin of a feature from its start on, the missing bin last.
-    cell_start : int64 array of shape (n_nodes + 1,)
-        A node has the cells from its start on.
-    labels : int32 array or None
-        Classes of the rows; None for one class alone.
-    targets : float64 array or None
-        Numbers of the rows to sum, on a grid on which sums are exact.
-    n_classes, n_threads : int
+    parent : int32 array of shape (n_nodes,)
+        The root's parent is -1, all others' come before them.
+    cells : shapetree.tree._sketch.Cells
+        Nodes whose feature is -1 have no cells; those of the others start at `start`. `of_bin` has
+        the cell of each bin of a feature, from `bin_start` on, the missing bin last.
+    targets : int32 or float64 array of shape (n_rows,)
+        Classes of the rows; or numbers to sum, on a grid on which sums are exact.
+    n_classes : int or None
+        None for numbers.
+    n_threads : int
     row_counts : int32 array of shape (n_rows,) or None
         How many rows each counts as; None for 1.
 
     Returns
     -------
-    counts : int32 array of shape (n_cells, n_classes)
+    counts : int32 array of shape (n_cells, n_classes), or of one column
     totals : float64 array of shape (n_cells,)
         Sums of the targets; 0 without them.
     """
     cdef:
+        const int32_t[::1] feature = cells.feature, cell_of_bin = cells.of_bin
+        const int64_t[::1] bin_start = cells.bin_start, cell_start = cells.start
+        const int32_t[::1] labels = None if n_classes is None else targets
+        const double[::1] numbers = targets if n_classes is None else None
+        CountedRows rows = CountedRows(NULL, NULL, NULL, NULL, n_classes or 1)
         Py_ssize_t n_rows = bins.n_rows, n_cells, block
         Py_ssize_t n_blocks = (n_rows + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE
         int n_nodes = <int> parent.shape[0], node, part
         int32_t[:, :, ::1] counts
         double[:, ::1] totals
         Passed* nodes
-    if n_classes < 1 or n_threads < 1:
+    if feature is None or cell_of_bin is None or bin_start is None or cell_start is None:
+        raise TypeError("nodes need their cells")
+    if rows.n_classes < 1 or n_threads < 1:
         raise ValueError("there is at least one class, and one thread")
     check_nodes(bins, parent, feature)
-    check_rows(n_rows, leaves, n_nodes, labels, n_classes, targets, row_counts)
+    check_rows(n_rows, leaves, n_nodes, labels, rows.n_classes, numbers, row_counts)
     check_starts(bin_start, bins.n_columns, cell_of_bin.shape[0])
     check_starts(cell_start, n_nodes, cell_start[n_nodes] if cell_start.shape[0] > n_nodes else 0)
     check_cells(bins, feature, bin_start, cell_of_bin, cell_start)
     n_cells = cell_start[n_nodes]
     # Every thread counts for itself.
-    counted = np.zeros((n_threads, n_cells, n_classes), dtype=np.int32)
+    counted = np.zeros((n_threads, n_cells, rows.n_classes), dtype=np.int32)
     summed = np.zeros((n_threads, n_cells))
     counts, totals = counted, summed
     nodes = <Passed*> malloc((n_nodes + 1) * sizeof(Passed))
@@ -568,13 +577,20 @@ def count_cells(
         if feature[node] >= 0:
             nodes[node].column = &bins.column[feature[node]]
             nodes[node].cell_of_bin = &cell_of_bin[bin_start[feature[node]]]
+    if n_rows > 0:
+        rows.leaves = &leaves[0]
+        if labels is not None:
+            rows.labels = &labels[0]
+        if numbers is not None:
+            rows.targets = &numbers[0]
+        if row_counts is not None:
+            rows.times = &row_counts[0]
     if n_cells > 0:
         for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
             part = threadid()
             count_block(
-                nodes, leaves, labels, targets, row_counts, block * ROWS_AT_ONCE,
-                min((block + 1) * ROWS_AT_ONCE, n_rows), n_classes, &counts[part, 0, 0],
-                &totals[part, 0])
+                nodes, &rows, block * ROWS_AT_ONCE, min((block + 1) * ROWS_AT_ONCE, n_rows),
+                &counts[part, 0, 0], &totals[part, 0])
     free(nodes)
     if n_threads == 1:
         return counted[0], summed[0]
@@ -582,24 +598,25 @@ def count_cells(
 
 
 cdef void count_block(
-    const Passed* nodes, const int32_t[::1] leaves, const int32_t[::1] labels,
-    const double[::1] targets, const int32_t[::1] row_counts, Py_ssize_t first, Py_ssize_t last,
-    Py_ssize_t n_classes, int32_t* counts, double* totals,
+    const Passed* nodes, const CountedRows* rows, Py_ssize_t first, Py_ssize_t last,
+    int32_t* counts, double* totals,
 ) noexcept nogil:
     """Count some rows in the cells of every node that they pass."""
     cdef:
-        Py_ssize_t row, cell
+        const int32_t* labels = rows.labels
+        const double* targets = rows.targets
+        Py_ssize_t row, cell, n_classes = rows.n_classes
         int node
         int32_t times = 1, label = 0
         double target = 0.0
     for row in range(first, last):
-        if row_counts is not None:
-            times = row_counts[row]
-        if labels is not None:
+        if rows.times != NULL:
+            times = rows.times[row]
+        if labels != NULL:
             label = labels[row]
-        if targets is not None:
+        if targets != NULL:
             target = times * targets[row]
-        node = leaves[row]
+        node = rows.leaves[row]
         while node >= 0:
             if nodes[node].column != NULL:
                 cell = nodes[node].first_cell + nodes[node].cell_of_bin[

@@ -204,11 +204,9 @@ def count_in_cells(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Rows in the cells of all nodes by class, and sums of numbers on a grid; see the kernel."""
     n_visits = len(part.leaves) * (1 + int(part.tree.depth.max()))
-    has_classes = n_classes is not None
     return count_cells(
-        part.binned.columns, part.leaves, part.tree.parent, cells.feature, cells.bin_start,
-        cells.of_bin, cells.start, part.targets if has_classes else None,
-        None if has_classes else on_grid(part.targets, unit), n_classes or 1,
+        part.binned.columns, part.leaves, part.tree.parent, cells,
+        on_grid(part.targets, unit) if n_classes is None else part.targets, n_classes,
         threads_for(n_visits, part.n_threads), part.times,
     )  # fmt: skip
 

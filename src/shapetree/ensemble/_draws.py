@@ -46,7 +46,6 @@ class Draws:
         All of them in this process.
     n_drawn : int or None
         Rows of each sample; None for all rows, each once.
-    seed : int
     """
 
     binned: BinnedRows

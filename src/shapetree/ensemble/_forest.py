@@ -38,8 +38,6 @@ class ForestOptions:
 
     Attributes
     ----------
-    n_trees : int
-    bootstrap : bool
     max_samples : int, float or None
         Rows that each tree draws, or their fraction of all rows.
     max_features : int, float, str or None
@@ -94,13 +92,10 @@ def fit_forest(
 
     Parameters
     ----------
-    given : GivenRows
     parameters : Parameters
         Of each tree.
-    options : ForestOptions
     has_classes : bool
         Whether y holds classes rather than numbers.
-    seed : int
     before : FittedForest, optional
         Whose trees are kept.
 

@@ -19,10 +19,8 @@ def predict_left_out(
 
     Parameters
     ----------
-    forest : FittedForest
     draws : Draws
         The rows that it was fitted on.
-    n_threads : int
     table : Table, optional
         Other values of the rows.
 
@@ -66,14 +64,10 @@ def permuted_scores(
 
     Parameters
     ----------
-    forest : FittedForest
     draws : Draws
         The rows that it was fitted on.
     score : callable
         Scores what is predicted, as `predict_left_out` has it.
-    n_repeats : int
-    random : Generator
-    n_threads : int
 
     Returns
     -------

@@ -53,7 +53,6 @@ class Choice:
     ----------
     parameters : Parameters
         With the strength and the number of branches that were chosen.
-    shrinkage : Shrinkage
     results : dict or None
         All trials in the form of scikit-learn's `cv_results_`; None if nothing was tried.
     evidence : Evidence or None

@@ -23,8 +23,6 @@ class Outcome:
 
     Attributes
     ----------
-    tree : TreeArrays
-    criterion : str
     history : array or None
         Penalised losses before and after each sweep of refinement; None without it.
     own : TreeArrays

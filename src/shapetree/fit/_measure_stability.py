@@ -72,11 +72,8 @@ def find_stability(
     ----------
     given : GivenRows
         Those that the tree was fitted to.
-    fitted : FittedTree
     parameters : Parameters
         That it was fitted with; a teacher of the user's own is asked by `teach`.
-    n_resamples : int
-    seed : int
     teach : callable or None
         Predictions of the user's own teacher for all rows, if it is fitted to some.
     reader : str

@@ -65,7 +65,6 @@ class Evidence:
         one limit fits few rows and many, classes and numbers.
     n_units : float
         Rows, or groups of them, that are evidence of their own.
-    n_resamples : int
     explained : float
         Gain as a share of what is lost without a tree: of the log loss, or of the error.
     """
@@ -96,7 +95,6 @@ class Resamples:
 
     Attributes
     ----------
-    evidence : Evidence
     predicted : array of shape (n_rows, n_outputs, n_values)
         What the trees that have not drawn a row predict for it on the mean, so that its own target
         has no part in it: shares of classes, or a number.
@@ -378,7 +376,6 @@ def part_of(binned: BinnedRows, drawn: np.ndarray, of_rows: np.ndarray | None = 
 
     Parameters
     ----------
-    binned : BinnedRows
     drawn : array of shape (n_rows,)
         How many copies of each.
     of_rows : int array of shape (n_rows,), optional

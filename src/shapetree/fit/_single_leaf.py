@@ -22,8 +22,6 @@ def why_single_leaf(
         What resamples showed, if there were any.
     nearest : NearestSplit or None
         The split that came nearest; None if there is none.
-    features : tuple of FeatureInfo
-    has_classes : bool
     is_pure : bool
         Whether all rows have the same target.
 

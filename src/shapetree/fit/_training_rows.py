@@ -41,7 +41,6 @@ class TrainingRows:
 
     Attributes
     ----------
-    table : Table
     targets : array of shape (n_rows, n_outputs)
         Numbers, or numbers of classes.
     classes : tuple of arrays or None
@@ -228,8 +227,6 @@ class BinnedRows:
 
     Attributes
     ----------
-    rows : TrainingRows
-    binned : BinnedTable
     pairs : PairOptions
         Pairs that may interact.
     coarse : BinnedTable or None

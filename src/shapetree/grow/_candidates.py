@@ -112,8 +112,6 @@ class CandidateOptions:
 
     Attributes
     ----------
-    inner : InnerTreeOptions
-    penalties : Penalties
     exact : bool
         Whether bins are as many as values.
     max_parts : int
@@ -123,12 +121,8 @@ class CandidateOptions:
     per_leaf : bool
         Whether candidates are ranked by their gain for each leaf that they add, as where the number
         of leaves is limited.
-    min_samples_leaf : int
     min_samples_leaf_is_soft : bool
         Whether a faster search may miss shape functions that just keep this limit.
-    min_weight_leaf : float
-    seed : int
-    n_threads : int
     """
 
     inner: InnerTreeOptions
@@ -167,7 +161,6 @@ class PairCandidate:
 
     Attributes
     ----------
-    shape : PairShape
     gain : float
         Impurity mass that it takes away.
     penalised_gain : float
@@ -201,11 +194,8 @@ class SearchedNode(NamedTuple):
 
     Attributes
     ----------
-    statistics : NodeStatistics
     seed : int
         Of random starts, together with the fit's own seed.
-    max_branches : int
-    rows : RowsOfNode
     histogram : array
         Of the rows, over the bins of the grids.
     """
@@ -326,11 +316,8 @@ class CandidateSearch:
 
         Parameters
         ----------
-        nodes : Statistics
         numbers : int array of shape (n_nodes,)
             Of the nodes; they seed random starts, together with the fit's own seed.
-        max_branches : int
-        histograms : Histograms
         found : FeatureShapes
             Where the results go.
         allowed : bool array of shape (n_nodes, n_features), optional
@@ -414,8 +401,6 @@ class CandidateSearch:
 
         Parameters
         ----------
-        best : Candidate
-        found : FeatureShapes
         node : int
             Which of its nodes that is.
         n_candidates : int

@@ -105,12 +105,7 @@ def describe(rows: HeldRows, nodes: np.ndarray, channels: np.ndarray) -> Statist
 
 
 class Waiting:
-    """Nodes that wait to be split where the number of leaves is limited, the best of a tree first.
-
-    Parameters
-    ----------
-    n_trees, max_leaf_nodes : int
-    """
+    """Nodes that wait to be split where leaves are limited, the best of each tree first."""
 
     def __init__(self, n_trees: int, max_leaf_nodes: int) -> None:
         self._rooms = [max_leaf_nodes - 1] * n_trees  # for more leaves
@@ -153,11 +148,8 @@ class Grower:
     ----------
     rows : HeldRows
         Each at the root of its tree; trees may share rows.
-    search : CandidateSearch
     pair_searches : sequence of PairSearch
         One for each tree; none for shape functions of one feature only.
-    limits : Limits
-    progress : Progress
     trees : Trees
         By default one.
     """

@@ -54,12 +54,10 @@ class LevelHistograms:
 
     Parameters
     ----------
-    rows : HeldRows
     tree : GrownTree
         Whose nodes these are.
     offsets : list of int
         Where each feature's bins start in a histogram, and the end.
-    n_channels : int
     exact : bool
         Whether bins are too many for histograms of all of them.
     whole : bool
@@ -113,7 +111,6 @@ class LevelHistograms:
 
         Parameters
         ----------
-        level : Level
         keep : bool
             Whether children will want them, to subtract from.
         """

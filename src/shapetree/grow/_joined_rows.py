@@ -44,12 +44,7 @@ def rows_of(part: Any) -> LocalRows:
 
 @dataclass(frozen=True)
 class PartOfRows:
-    """A part of the rows while a tree grows. It never changes: splits make another.
-
-    Attributes
-    ----------
-    rows : LocalRows
-    """
+    """A part of the rows while a tree grows. It never changes: splits make another."""
 
     rows: LocalRows
 

@@ -45,10 +45,8 @@ class LocalRows:
     ----------
     table : Table
         The rows' own values, which splits on pairs read.
-    binned : BinnedTable
     goal : Goal
         What the rows add to sums.
-    n_threads : int
     coarse : BinnedTable, optional
         Bins that pairs are screened with, if `binned` has too many.
     rows : int32 array, optional

@@ -56,8 +56,6 @@ class Level:
     ----------
     numbers : int32 array of shape (n_nodes,)
         By which rows know them.
-    statistics : Statistics
-    depth : int
     tree : int array of shape (n_nodes,)
         Which tree each is a node of, ascending, where several grow together.
     own : int array of shape (n_nodes,)
@@ -103,7 +101,6 @@ class GrownTree:
 
     Parameters
     ----------
-    roots : Statistics
     bins : tuple of FeatureBins, optional
         If given, splits, none of them on a pair, are laid out as shape functions as soon as they
         are added. These take far less memory, but cannot be refined.
@@ -240,7 +237,6 @@ class GrownTree:
 
         Parameters
         ----------
-        bins : tuple of FeatureBins
         impurity_scale : float
             Factor that brings the nodes' impurity to the units of y.
         root : int
@@ -310,7 +306,6 @@ def tree_of(root: TreeNode, impurity_scale: float = 1.0) -> TreeArrays:
 
     Parameters
     ----------
-    root : TreeNode
     impurity_scale : float
         Factor that brings the nodes' impurity to the units of y.
     """

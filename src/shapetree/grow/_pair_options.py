@@ -93,7 +93,6 @@ class PairOptions:
 
     Attributes
     ----------
-    pairs : PairList
     max_features : int
         Features whose pairs are looked at in a node: those that gain most alone, if not all.
     n_fitted : int
@@ -142,9 +141,6 @@ def pair_options(
     ----------
     pairs : int, "auto", "all" or list of groups of features
     screen : {"grid", "delta"}
-    n_orientations : int
-    exact : bool
-    features : tuple of FeatureInfo
     """
     n_features, max_features = len(features), MAX_PAIRED_FEATURES
     if isinstance(pairs, bool | np.bool_):

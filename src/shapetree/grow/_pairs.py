@@ -60,7 +60,6 @@ class PairFrame:
         Bins for the grids.
     weights : array of shape (total bins,)
         Weight of the rows in each bin, missing ones included.
-    options : PairOptions
     """
 
     def __init__(
@@ -91,14 +90,7 @@ class PairFrame:
 
 
 class PairSearch:
-    """Finds the best pair of a node from its histogram, grids of pairs, and a sample of its rows.
-
-    Parameters
-    ----------
-    frame : PairFrame
-    goal : Goal
-    options : CandidateOptions
-    """
+    """Finds the best pair of a node by its histogram, grids of pairs, and a sample of its rows."""
 
     def __init__(self, frame: PairFrame, goal: Goal, options: CandidateOptions) -> None:
         self._frame = frame
@@ -147,7 +139,6 @@ class PairSearch:
         ----------
         pairs : PairList
             Those that are `considered`.
-        node : SearchedNode
         to_beat : float
             Gain after penalties that a pair must have to be of use.
         """

@@ -24,8 +24,6 @@ class Progress:
 
     Parameters
     ----------
-    verbose : int
-    n_rows : int
     max_depth : int or None
         None for unlimited depth: then each row has a single step, to its leaf.
     stop : Event, optional
@@ -96,7 +94,6 @@ class TestProgress:
     ----------
     verbose : int
         0 shows nothing.
-    n_rows : int
     what : str
         What the fits are for.
     fits : str

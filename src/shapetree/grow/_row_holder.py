@@ -28,7 +28,6 @@ class Histograms:
 
     Attributes
     ----------
-    first, last : int
     sums : array of shape (n_nodes, bins of these features, n_channels) or None
     cells : tuple of arrays or None
         The bins that hold rows alone, see `shapetree._core.histogram.build_cells`.
@@ -46,39 +45,21 @@ class Histograms:
 class HeldRows(Protocol):
     """A holder of binned training rows: in this process, in files or on a cluster."""
 
+    binned: BinnedTable  # whose columns may be remote
+    coarse: BinnedTable  # the bins that pairs are screened with
+    goal: Goal  # what the rows add to sums
+    n_threads: int
+    # Whether a question takes a message, so that it is better not to ask for what is known.
+    is_remote: bool
+
     @property
     def n_rows(self) -> int:
         """Number of rows."""
         ...
 
     @property
-    def binned(self) -> BinnedTable:
-        """The rows' bins; the columns may be remote."""
-        ...
-
-    @property
-    def coarse(self) -> BinnedTable:
-        """The bins that pairs are screened with."""
-        ...
-
-    @property
-    def goal(self) -> Goal:
-        """What the rows add to sums."""
-        ...
-
-    @property
-    def n_threads(self) -> int:
-        """Number of threads to use."""
-        ...
-
-    @property
     def call_bytes(self) -> int:
         """Bytes of histograms that one call should ask for at most."""
-        ...
-
-    @property
-    def is_remote(self) -> bool:
-        """Whether a question takes a message, so that it is better not to ask for what is known."""
         ...
 
     def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:

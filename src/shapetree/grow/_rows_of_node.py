@@ -42,7 +42,6 @@ class Sample:
         Numbers, or codes of categories, of each of them.
     bins : Columns
         Bins of further features that were asked for.
-    targets : Targets
     weights : array of shape (n_rows,)
     content : uint64 array of shape (n_rows,) or None
         The same for rows with the same bins in all features of the data; None if not asked for.
@@ -127,7 +126,6 @@ class RowsOfNode:
         Parameters
         ----------
         pairs : int array of shape (n_pairs, 2)
-        groups : BinGroups
         max_rows : int, optional
             Most rows to sum, a sample of all.
 
@@ -152,7 +150,6 @@ class RowsOfNode:
         ----------
         features : tuple of int
             Features whose own values are wanted.
-        max_rows : int
         binned : tuple of int, optional
             Features whose bins are wanted, and with them a hash of every row's content.
         """
@@ -190,7 +187,6 @@ class LocalRowsOfNode:
 
     Attributes
     ----------
-    table : Table
     values : Columns
         Its columns.
     binned, coarse : BinnedTable
@@ -199,11 +195,9 @@ class LocalRowsOfNode:
         Numbers of the rows.
     first_row : int
         Number of row 0 in the whole of the data.
-    targets : Targets
     weights : array or None
     in_order : bool
         Whether targets and weights are those of `rows` alone, in their order.
-    n_threads : int
     """
 
     table: Table

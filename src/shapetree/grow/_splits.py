@@ -42,8 +42,6 @@ def shape_of_split(
 
     Parameters
     ----------
-    split : Split
-    bins : tuple of FeatureBins
     largest_branch : int
         Where values go if training saw none like them.
     n_rows : int array, optional

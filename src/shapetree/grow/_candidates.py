@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
-from shapetree._core.histogram import bin_offsets, build_histograms
+from shapetree._core.histogram import bin_offsets
 from shapetree._core.reduced import fill_gaps
 from shapetree._core.search import Candidate, NodeSearch, best_features, candidates_of
 from shapetree._threads import threads_for
@@ -18,7 +18,7 @@ from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal
 from shapetree.grow._row_holder import Histograms
-from shapetree.grow._rows_of_node import Halving, RowsOfNode, Sample
+from shapetree.grow._rows_of_node import Halving, RowsOfNode, Sample, sums_by_bin
 from shapetree.grow._splits import PairSplit
 from shapetree.tree._shape import PairShape
 
@@ -444,11 +444,9 @@ class CandidateSearch:
 
     def _histogram(self, sample: Sample, feature: int, rows: np.ndarray) -> Histograms:
         """Sums of some rows of a sample by the bins of one feature."""
-        n_bins = self.offsets[feature + 1] - self.offsets[feature]
-        sums = np.empty((1, n_bins, sample.targets.n_channels))
-        ends, offsets = (np.array([0]), np.array([len(rows)])), np.array([0, n_bins])
-        build_histograms(sample.bins, sample.targets, rows, *ends, offsets, sums, 0, 1, 1)
-        return Histograms(feature, feature + 1, sums)
+        offsets = np.array([0, self.offsets[feature + 1] - self.offsets[feature]])
+        sums = sums_by_bin(sample.bins, offsets, sample.targets, rows)
+        return Histograms(feature, feature + 1, sums[None])
 
 
 def gain_of(

@@ -7,7 +7,7 @@ import numpy as np
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.grid import START, BinGroups, GridScreen, Groups
-from shapetree._core.histogram import bin_offsets, build_histograms
+from shapetree._core.histogram import bin_offsets
 from shapetree._core.oblique import PairFits, PairFitter, PairSample
 from shapetree._core.pair_tree import NodeOptions
 from shapetree._core.pieces import PairCuts
@@ -27,7 +27,7 @@ from shapetree.grow._candidates import (
 )
 from shapetree.grow._pair_options import PairList, PairOptions
 from shapetree.grow._row_holder import Histograms
-from shapetree.grow._rows_of_node import Halving, Sample
+from shapetree.grow._rows_of_node import Halving, Sample, sums_by_bin
 from shapetree.grow._splits import number_cuts
 from shapetree.tree._shape import PairShape
 
@@ -329,18 +329,14 @@ class PairSearch:
         offsets, targets = self._frame.offsets, sample.targets
         if not self._frame.categorical[list(sample.features)].any():
             return np.full(offsets[-1], np.nan)
-        sums = np.zeros((1, offsets[-1], targets.n_channels))
-        ends = np.array([0]), np.array([len(rows)])
+        sums = np.zeros((offsets[-1], targets.n_channels))
         for column, feature in enumerate(sample.features):
             if self._frame.categorical[feature]:
                 its = offsets[feature : feature + 2]
                 codes, missing = sample.columns.array(column), its[1] - its[0] - 1
-                bins = np.where(codes < 0, missing, codes).astype(np.uint16)
-                build_histograms(
-                    Columns([bins], len(bins)), targets, rows, *ends, its - its[0],
-                    sums[:, its[0] : its[1]], 0, 1, 1,
-                )  # fmt: skip
-        return np.asarray(self._screen.groups(sums[0], 1).positions)
+                bins = Columns([np.where(codes < 0, missing, codes).astype(np.uint16)], len(codes))
+                sums[its[0] : its[1]] = sums_by_bin(bins, its - its[0], targets, rows)
+        return np.asarray(self._screen.groups(sums, 1).positions)
 
     def _node_options(self, node: SearchedNode, scale: float = 1.0) -> NodeOptions:
         """What holds for a node, in units of a sample each of whose rows stands for `scale`."""

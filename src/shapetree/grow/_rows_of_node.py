@@ -229,15 +229,9 @@ class LocalRowsOfNode:
     def histogram(self, own_bins: bool = False) -> np.ndarray:
         """Sums of channels by bin, over the bins that pairs are screened with, or all features'."""
         binned = self.binned if own_bins else self.coarse
-        offsets, n_features = binned.offsets, len(binned.features)
-        sums = np.empty((1, int(offsets[-1]), self.targets.n_channels))
-        ends = np.array([0]), np.array([self.n_rows])
-        n_threads = threads_for(self.n_rows * n_features, self.n_threads)
-        build_histograms(
-            binned.columns, self.targets, self.rows, *ends, offsets, sums, 0, n_features,
-            n_threads, self.in_order,
-        )  # fmt: skip
-        return sums[0]
+        n_threads = threads_for(self.n_rows * len(binned.features), self.n_threads)
+        about = self.targets, self.rows, n_threads, self.in_order
+        return sums_by_bin(binned.columns, binned.offsets, *about)
 
     def grids(
         self,
@@ -305,6 +299,24 @@ class LocalRowsOfNode:
 
     def _targets_at(self, places: np.ndarray) -> Targets:
         return self.targets.take(places if self.in_order else self.rows[places])
+
+
+def sums_by_bin(
+    columns: Columns,
+    offsets: np.ndarray,
+    targets: Targets,
+    rows: np.ndarray,
+    n_threads: int = 1,
+    in_order: bool = False,
+) -> np.ndarray:
+    """Sums of the channels of some rows by the bins of columns, (total bins, n_channels).
+
+    `in_order` says whether targets stand in the rows' order.
+    """
+    sums = np.empty((1, int(offsets[-1]), targets.n_channels))
+    ends, features = (np.array([0]), np.array([len(rows)])), (0, columns.n_columns)
+    build_histograms(columns, targets, rows, *ends, offsets, sums, *features, n_threads, in_order)
+    return sums[0]
 
 
 # --- how answers are joined ---

@@ -287,7 +287,7 @@ def sums_of_parts(problem, source, rows, level, keep=False):
     sums = np.full((len(level), problem.offsets[-1], problem.targets.n_channels), np.nan)
     for request in source.requests(level, keep):
         found = rows.histograms(*request.asked)
-        for some, histograms in source.made(level, request, found):
+        for some, histograms in source.completed(level, request, found):
             bins = slice(problem.offsets[histograms.first], problem.offsets[histograms.last])
             for i, place in enumerate(some):
                 assert np.isnan(sums[place, bins]).all(), "summed twice"

@@ -258,7 +258,7 @@ class Grower:
         found = FeatureShapes.empty(len(level), self._search.offsets)
         for request in self._histograms.requests(level, keep):
             sums = self._rows.histograms(*request.asked)
-            for nodes, histograms in self._histograms.made(level, request, sums):
+            for nodes, histograms in self._histograms.completed(level, request, sums):
                 tree, own = level.tree[nodes], level.own[nodes]
                 allowed = None if draw is None else draw.allowed(own + np.int64(1), tree)
                 statistics, part = level.statistics.take(nodes), found.room_for(nodes)

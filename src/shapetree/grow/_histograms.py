@@ -137,10 +137,10 @@ class LevelHistograms:
         for number in numbers.tolist() if self.kept else ():
             self.kept.pop(self._parent(number), None)
 
-    def made(
+    def completed(
         self, level: Level, request: Request, found: Histograms
     ) -> Iterator[tuple[np.ndarray, Histograms]]:
-        """Histograms of a request's nodes, with their places in the level, of those found."""
+        """Places of a request's nodes in the level, and their histograms, made of those found."""
         parts = [(request.nodes, found)]
         if request.differing:
             parts = self._with_differences(level, request, found)

@@ -228,7 +228,10 @@ class Grower:
                 chosen, again = waiting.next() if not levels else ([], [])
                 levels += again
             for parents, splits in chosen:
-                children = self._split(parents, splits)
+                children = self._send(parents, splits)
+                ways = [candidate.split for candidate in splits]
+                self._tree.add(parents.numbers.tolist(), ways, children)
+                self._progress.split(parents.statistics.n_rows, parents.depth)
                 if len(children) > 0:
                     levels.append((children, limits.max_branches))
         return self._tree
@@ -362,13 +365,6 @@ class Grower:
                 singles = self._search.best(shapes, children.statistics, children.tree)
                 gains[-1] += sum(single.penalised_gain for single in singles if single is not None)
         return rivals[int(np.argmax(gains))]
-
-    def _split(self, level: Level, found: Sequence[Found]) -> Level:
-        """Send nodes' rows to their children, which are returned."""
-        children = self._send(level, found)
-        self._tree.add(level.numbers.tolist(), [candidate.split for candidate in found], children)
-        self._progress.split(level.statistics.n_rows, level.depth)
-        return children
 
     def _send(self, level: Level, found: Sequence[Found]) -> Level:
         """Send nodes' rows by candidates to children, which are not yet part of the tree."""

@@ -320,12 +320,12 @@ def test_rows_are_taught_what_trees_predict_that_have_not_drawn_them(target, mon
 
 
 def test_predictions_must_go_with_the_targets_and_gain():
-    assert Evidence(0.1, 2.5, 100, 50, 0.0).is_convincing
-    assert not Evidence(0.1, 1.9, 100, 50, 0.0).is_convincing
-    assert not Evidence(-0.1, 2.5, 100, 50, 0.0).is_convincing
+    assert Evidence(0.1, 2.5, 100, 50, 0.0, 0.02).is_convincing
+    assert not Evidence(0.1, 1.9, 100, 50, 0.0, 0.02).is_convincing
+    assert not Evidence(-0.1, 2.5, 100, 50, 0.0, 0.02).is_convincing
     # The standard error of few rows or groups is not known well.
-    assert not Evidence(0.1, 2.5, 5, 50, 0.0).is_convincing
-    assert Evidence(0.1, 5.0, 5, 50, 0.0).is_convincing
+    assert not Evidence(0.1, 2.5, 5, 50, 0.0, 0.02).is_convincing
+    assert Evidence(0.1, 5.0, 5, 50, 0.0, 0.02).is_convincing
 
 
 @pytest.mark.parametrize("target", [classes, normal])

@@ -59,6 +59,7 @@ LAYERS = {
             "_fitted_model",
             "_fitted",
             "_fitted_forest",
+            "_from_estimator",
             "_regions",
             "_plane",
             "_view",
@@ -148,8 +149,8 @@ UNREAD = ["_core", "grow", "refine", *READERS]
 BELOW = ORDER[: ORDER.index("_teachers")]
 ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
 # Functions that may ask an estimator something, and what they ask.
-MAY_ASK = {"fitted_tree", "fitted_model", "tree_holder", "rows_for_tree"}
-MAY_ASK |= {"model_view", "named_by_pipeline", "refuse_estimator"}
+MAY_ASK = {"fitted_tree", "fitted_model", "fitted_of", "tree_holder", "rows_for_tree"}
+MAY_ASK |= {"model_view"}
 QUESTIONS = {"check_is_fitted", "is_classifier", "is_regressor", "validate_data", "get_params"}
 # What only an estimator has.
 MANNERS = {"tree_", "classes_", "n_classes_", "criterion_", "shrinkage_", "refinement_history_"}

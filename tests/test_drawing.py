@@ -18,7 +18,7 @@ from shapetree.drawing._palette import BRANCHES, CLASSES, branch_colour, class_c
 from shapetree.drawing._plane_map import map_of
 from shapetree.drawing._scales import drawn_density, scale_of, target_scale
 from shapetree.drawing._ticks import end_labels, round_numbers, round_powers
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._view import view_of
 
 FREE = {"refine": None, "segment_penalty": 0.0, "leaf_penalty": 0.0}

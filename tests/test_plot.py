@@ -28,7 +28,7 @@ from shapetree.drawing._plane_map import map_of
 from shapetree.drawing._scales import scale_of
 from shapetree.export import export_dot
 from shapetree.plot import plot_node, plot_tree
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._view import view_of
 from shapetree.tree._words import readable
 

@@ -30,7 +30,8 @@ from shapetree.cli._models import (
 )
 from shapetree.cli._reading import read_file
 from shapetree.explain import Explanation
-from shapetree.tree._fitted import FittedTree, fitted_tree
+from shapetree.tree._fitted import FittedTree
+from shapetree.tree._from_estimator import fitted_tree
 
 
 def explain(

@@ -27,8 +27,7 @@ from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Rule
 from shapetree.tree._digits import percent, rounded
 from shapetree.tree._evaluation import score_words
-from shapetree.tree._fitted import fitted_tree
-from shapetree.tree._fitted_forest import fitted_model
+from shapetree.tree._from_estimator import fitted_model, fitted_tree
 from shapetree.tree._view import TreeView, view_of
 
 

@@ -61,7 +61,7 @@ from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._digits import rounded
 from shapetree.tree._evaluation import HeldOut
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import fitted_model
+from shapetree.tree._from_estimator import fitted_model
 from shapetree.tree._intervals import UnseenLeaf
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_ENDINGS)

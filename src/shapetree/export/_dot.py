@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shapetree._files import PathLike, write_file
 from shapetree.drawing._palette import branch_colour, class_colour
 from shapetree.export._text import is_folded, require_options, summary
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._from_estimator import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import branch_words
 

@@ -27,14 +27,15 @@ from shapetree.drawing._scales import check_scale, drawn_density, scale_of, targ
 from shapetree.export._page_words import outcome_data, shape_words
 from shapetree.export._shapes import Json, codes_of
 from shapetree.tree._evaluation import score_words
-from shapetree.tree._fitted import (
-    FittedTree,
+from shapetree.tree._fitted import FittedTree
+from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._from_estimator import (
     HoldsModel,
     HoldsTree,
+    fitted_model,
     fitted_tree,
     rows_for_tree,
 )
-from shapetree.tree._fitted_forest import FittedForest, fitted_model
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, TreeView, view_of

@@ -16,7 +16,7 @@ from shapetree.data._columns import MAX_EXACT
 from shapetree.data._table import FeatureInfo
 from shapetree.export._routes import remark, used_features
 from shapetree.export._shapes import Json, shape_data
-from shapetree.tree._fitted import HoldsModel
+from shapetree.tree._from_estimator import HoldsModel
 from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 ROUTER = Path(__file__).with_name("module.js")

@@ -38,7 +38,7 @@ from shapetree.export._forks import (
     search,
 )
 from shapetree.export._routes import reasons_of, remark
-from shapetree.tree._fitted import HoldsModel
+from shapetree.tree._from_estimator import HoldsModel
 from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from shapetree.export._routes import (
     remark,
     used_features,
 )
-from shapetree.tree._fitted import HoldsModel
+from shapetree.tree._from_estimator import HoldsModel
 from shapetree.tree._regions import Bound
 from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 

@@ -17,7 +17,7 @@ from shapetree.export._routes import (
     ways_by_branch,
 )
 from shapetree.export._sql_writer import SqlWriter
-from shapetree.tree._fitted import HoldsModel
+from shapetree.tree._from_estimator import HoldsModel
 from shapetree.tree._view import ModelView, TreeView, model_view
 
 OUTPUTS = ("prediction", "proba", "leaf", "reasons")

@@ -13,7 +13,7 @@ from shapetree.plot._ordered_card import OrderedCard
 from shapetree.plot._pair_card import PairCard
 from shapetree.plot._picture import Picture
 from shapetree.plot._scene import LARGE, Scene, scene_of
-from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
+from shapetree.tree._from_estimator import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView
 
 

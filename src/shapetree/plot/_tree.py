@@ -11,7 +11,7 @@ from shapetree.plot._legend import header, header_width
 from shapetree.plot._node import card_for
 from shapetree.plot._picture import Picture
 from shapetree.plot._scene import SMALL, Scene, scene_of
-from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
+from shapetree.tree._from_estimator import HoldsTree, fitted_tree, rows_for_tree
 
 # Leaves up to which a tree is drawn downwards by default.
 MANY_LEAVES = 10

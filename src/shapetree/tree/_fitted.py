@@ -9,10 +9,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from shapetree.data._shares import ClassShares, parts_of
 from shapetree.data._table import Table
@@ -144,93 +143,3 @@ def _are_alike(one: NodeSketch, other: NodeSketch) -> bool:
     if one.scatter is not None and other.scatter is not None:
         return one.scatter.n_missing == other.scatter.n_missing
     return True
-
-
-Fitted = TypeVar("Fitted", bound=FittedModel)
-
-
-@runtime_checkable
-class HoldsTree(Protocol):
-    """An estimator of one tree, as far as this package needs it."""
-
-    def __fitted_tree__(self) -> FittedTree:
-        """The fitted tree; an error if there is none yet."""
-
-
-@runtime_checkable
-class HoldsForest(Protocol):
-    """An estimator of many trees."""
-
-    def __fitted_forest__(self) -> Any:
-        """The `FittedForest`; an error if there is none yet."""
-
-
-HoldsModel: TypeAlias = HoldsTree | HoldsForest
-
-
-def fitted_tree(estimator: HoldsTree) -> FittedTree:
-    """The tree of a fitted estimator, or of a pipeline that ends in one.
-
-    The steps before a pipeline's tree name its features, unless `with_names` did.
-    """
-    held = tree_holder(estimator)
-    if isinstance(held, type) or not isinstance(held, HoldsTree):
-        refuse_estimator(estimator, "ShapeTreeClassifier or ShapeTreeRegressor")
-    return named_by_pipeline(estimator, held.__fitted_tree__())
-
-
-def refuse_estimator(estimator: HoldsModel, wanted: str) -> NoReturn:
-    """Raise an error for an estimator that is none of those wanted."""
-    held = tree_holder(estimator)
-    kind = held.__name__ if isinstance(held, type) else type(held).__name__
-    hint = "; pass one of its estimators_" if isinstance(held, HoldsForest) else ""
-    raise TypeError(
-        f"estimator must be a fitted {wanted}, or a Pipeline that ends in one, got "
-        f"{'a Pipeline that ends in ' * (held is not estimator)}{kind}{hint}"
-    )
-
-
-def named_by_pipeline(estimator: HoldsModel, fitted: Fitted) -> Fitted:
-    """What an estimator holds, with the feature names that its pipeline has, if it has none."""
-    if not isinstance(estimator, Pipeline) or fitted.names.features is not None:
-        return fitted
-    names = _names_before(estimator, fitted)
-    return fitted if names is None else fitted.with_names(names)
-
-
-def tree_holder(estimator: HoldsModel) -> HoldsModel:
-    """The estimator itself, or the last step of a pipeline."""
-    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
-
-
-def rows_for_tree(estimator: HoldsModel, X: Any) -> Any:
-    """Rows as the tree sees them: transformed by the steps before it, if it is in a pipeline."""
-    if X is None or not isinstance(estimator, Pipeline) or len(estimator.steps) == 1:
-        return X
-    return estimator[:-1].transform(X)
-
-
-def _names_before(pipeline: Pipeline, fitted: FittedModel) -> Sequence[str] | None:
-    """Names of the columns that the steps before a pipeline's tree make its features of."""
-    if len(pipeline.steps) == 1:
-        return None
-    if fitted.has_names:
-        return _without_steps(fitted.feature_names)
-    try:
-        names: Sequence[str] = pipeline[:-1].get_feature_names_out()
-    except (AttributeError, ValueError, TypeError) as error:
-        raise ValueError(
-            f"the steps of the pipeline before {fitted.kind} do not name its features; use "
-            f"pipeline[-1].with_names(features=...) with {len(fitted.features)} names, one for "
-            f"each feature that {fitted.kind} sees, and put the result in place of the last step"
-        ) from error
-    return _without_steps(names)
-
-
-def _without_steps(names: Sequence[str]) -> list[str]:
-    """Names without the steps that a ColumnTransformer puts before them, if they still differ."""
-    columns = [str(name).rpartition("__")[2] or str(name) for name in names]
-    return [
-        column if columns.count(column) == 1 else str(name)
-        for name, column in zip(names, columns, strict=True)
-    ]

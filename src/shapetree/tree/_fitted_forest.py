@@ -11,15 +11,7 @@ import numpy as np
 from shapetree._core.predictor import find_leaves
 from shapetree._threads import threads_for
 from shapetree.data._table import Table
-from shapetree.tree._fitted import (
-    FittedTree,
-    HoldsForest,
-    HoldsModel,
-    HoldsTree,
-    named_by_pipeline,
-    refuse_estimator,
-    tree_holder,
-)
+from shapetree.tree._fitted import FittedTree
 from shapetree.tree._fitted_model import FittedModel
 from shapetree.tree._packed_trees import PackedTrees
 from shapetree.tree._predictor import ROWS_TOGETHER
@@ -82,15 +74,3 @@ def parts_of(table: Table) -> Iterator[tuple[int, Table]]:
         last = min(first + ROWS_TOGETHER, table.n_rows)
         columns = [None if column is None else column[first:last] for column in table.columns]
         yield first, Table(last - first, table.features, columns, table.has_names)
-
-
-def fitted_model(estimator: HoldsModel) -> FittedTree | FittedForest:
-    """The tree or forest of a fitted estimator, or of a pipeline that ends in one."""
-    held = tree_holder(estimator)
-    if not isinstance(held, type):
-        if isinstance(held, HoldsForest):
-            forest: FittedForest = held.__fitted_forest__()
-            return named_by_pipeline(estimator, forest)
-        if isinstance(held, HoldsTree):
-            return named_by_pipeline(estimator, held.__fitted_tree__())
-    refuse_estimator(estimator, "ShapeTreeClassifier or ShapeTreeRegressor, a forest of them")

@@ -302,7 +302,7 @@ def test_areas_fill_the_plane_whatever_the_rows(seed):
     y = (above["a"] ^ above["b"] ^ (kinds == 1)).astype(int)
     tree = make_tree(ShapeTreeClassifier, max_depth=3, pairs="all", **FREE).fit(X, y)
     shown = view(tree)
-    pairs = [node for node in shown.nodes if node.plane is not None]
+    pairs = [node for node in shown.nodes if node.scatter is not None]
     assert pairs
     for node in pairs:
         drawn = map_of(shown, node, swap=bool(seed % 2))

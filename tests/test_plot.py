@@ -852,8 +852,8 @@ def test_a_sample_of_points_says_so(n_rows, said):
 
 def test_a_few_rows_far_away_do_not_make_the_plane_empty():
     tree = pair_tree(n_rows=90, outlier=1000.0)
-    plane = view_of(fitted_tree(tree)).nodes[0].plane
-    assert plane.axes[1].high < 20
+    scatter = view_of(fitted_tree(tree)).nodes[0].scatter
+    assert scatter.high[1] < 20
     assert any("of 90 shown" in word for word in words_of(plot_tree(tree)))
 
 

@@ -12,8 +12,8 @@ import numpy as np
 from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.drawing._outlines import Point, outlines
+from shapetree.drawing._plane import Plane, PlaneAxis, plane_of
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
-from shapetree.tree._plane import Plane, PlaneAxis
 from shapetree.tree._view import NodeView, TreeView
 
 # Names of features that go to the right, and of those that go up with them.
@@ -120,8 +120,7 @@ def check_swap(swap: object) -> None:
 
 def map_of(view: TreeView, node: NodeView, swap: bool) -> Map:
     """The map of a node that splits on a pair."""
-    plane = node.plane
-    assert plane is not None
+    plane = plane_of(node)
     low, high = np.array([(axis.low, axis.high) for axis in plane.axes]).T
     is_inside = ((low <= plane.points) & (plane.points <= high)).all(axis=1)
     points = plane.points[is_inside]
@@ -132,7 +131,7 @@ def map_of(view: TreeView, node: NodeView, swap: bool) -> Map:
     sides = _sides(view, node, swap)
     pieces: list[list[Polygon]] = [[] for _ in node.children]
     for region, corners in zip(node.regions, plane.polygons, strict=True):
-        pieces[region.branch] += _pieces(list(corners), axes, sides)
+        pieces[region.branch] += _pieces(corners, axes, sides)
     drawn = [[axes[side].place(point[side]) for side in sides] for point in points.tolist()]
     return Map(
         sides=sides,

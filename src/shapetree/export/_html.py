@@ -295,8 +295,8 @@ def _number_of(feature: FeatureInfo, view: TreeView) -> int:
 def _drawing(node: NodeView, view: TreeView, scale: str, swap: bool) -> Json:
     """What is drawn behind a shape function."""
     if node.density is None:
-        assert node.plane is not None
-        return {"plane": _plane(map_of(view, node, swap), node.plane.n_missing)}
+        assert node.scatter is not None
+        return {"plane": _plane(map_of(view, node, swap), node.scatter.n_missing)}
     if node.density.edges is None:
         return {"density": _density(node.density), "isOrdered": node.features[0].is_ordered}
     return {"density": _density(drawn_density(node)) | _axis_of(node, scale)}

@@ -46,9 +46,9 @@ class Card(Canvas):
         super().__init__()
         self.scene, self.node, self.style = scene, node, scene.style
         self.row = scene.row_at(node)
-        density, plane = node.density, node.plane
+        density, scatter = node.density, node.scatter
         n_missing = 0 if density is None else int(density.missing.sum())
-        n_missing += 0 if plane is None else plane.n_missing
+        n_missing += 0 if scatter is None else scatter.n_missing
         self.shows_missing = node.saw_missing or n_missing > 0
         style, self._aside = self.style, self._words_aside()
         around = width(self._aside, style.small) + HEADER_GAP + 2 * style.pad + 1

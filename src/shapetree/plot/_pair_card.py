@@ -136,8 +136,8 @@ class PairCard(Card):
 
     def _draw_names(self, area: Box) -> None:
         """Name the axes, and say how many rows are drawn if that is not all with both features."""
-        assert self.node.plane is not None
-        n_shown, n_rows = len(self.map.points), self.node.n_rows - self.node.plane.n_missing
+        assert self.node.scatter is not None
+        n_shown, n_rows = len(self.map.points), self.node.n_rows - self.node.scatter.n_missing
         shown = f"{n_shown:,} of {n_rows:,} shown" if n_shown < n_rows else ""
         across, up = (name + arrow for name, arrow in zip(self._names, ARROWS, strict=True))
         size, bold, left = self._name_size, self.style.is_large, self.style.pad

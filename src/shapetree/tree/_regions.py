@@ -137,8 +137,8 @@ class PairPlane:
     cuts : tuple of Cut
     known : list of dicts
         For each feature, the positions of the categories that arrive and do not count as missing.
-    missing : tuple of tuples
-        Those that do.
+    in_order, missing : tuple of tuples
+        These in the order of their positions, and those that do count as missing.
     """
 
     def __init__(
@@ -154,6 +154,7 @@ class PairPlane:
         ]
         self.known = [{c: at for c, at in its.items() if not np.isnan(at)} for its in places]
         self.missing = tuple(tuple(c for c, at in its.items() if np.isnan(at)) for its in places)
+        self.in_order = tuple(tuple(sorted(its, key=its.__getitem__)) for its in self.known)
         self._is_coded = [feature.is_categorical for feature in features]
 
     def regions(self) -> tuple[Region, ...]:

@@ -23,7 +23,6 @@ from shapetree.tree._fitted import FittedTree
 from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._intervals import Sure, UnseenLeaf, sure_of_node, sure_of_share
-from shapetree.tree._plane import Plane, plane_of
 from shapetree.tree._regions import (
     Cut,
     PairPlane,
@@ -33,7 +32,7 @@ from shapetree.tree._regions import (
     segments_of,
 )
 from shapetree.tree._shape import PairShape, ShapeFunction
-from shapetree.tree._sketch import Density, NodeSketch
+from shapetree.tree._sketch import Density, NodeSketch, Scatter
 from shapetree.tree._stability import Stability
 
 TINIEST = sys.float_info.min
@@ -65,8 +64,10 @@ class NodeView:
     joined_regions: tuple[Region, ...]
     cuts: tuple[Cut, ...]  # what makes the regions; no cut comes after one that leads to it
     missing_branch: int | None  # branch of missing values and unknown categories
-    # For each feature of a pair, the categories that count as missing here.
+    # For each feature of a pair, the categories that count as missing here, and those that do not,
+    # in the order of the plane's axis.
     missing_categories: tuple[tuple[Level, ...], ...]
+    axis_categories: tuple[tuple[Level, ...], ...]
     # Whether training rows here lacked a feature; otherwise missing values just go to the largest
     # branch.
     saw_missing: bool
@@ -82,7 +83,7 @@ class NodeView:
     mean: float | None = None
     deviation: float | None = None
     density: Density | None = None  # where the rows lie on its feature
-    plane: Plane | None = None  # where they lie in the plane of its pair
+    scatter: Scatter | None = None  # where they lie in the plane of its pair
     # For each output, the rows' share of the predicted class, or their mean or median, and its
     # interval; None where that is not known.
     sures: tuple[Sure | None, ...] = ()
@@ -310,10 +311,10 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
     shapes = [tree.shape(node) for node in range(tree.node_count)]
     nodes = []
     for node, arriving in enumerate(arriving_categories(tree, shapes, features)):
-        view, known = _view_of_node(tree, node, shapes[node], features, classes, arriving)
+        view = _view_of_node(tree, node, shapes[node], features, classes, arriving)
         if sketches is not None:
             sketch = sketches[node].in_rows(steps)
-            view = _with_rows(view, sketch, known, classes is not None, fitted.predicts_medians)
+            view = _with_rows(view, sketch, classes is not None, fitted.predicts_medians)
         elif classes is not None and not is_weighted and not fitted.is_smoothed:
             # Several targets are not counted, but nothing makes predictions differ from the rows.
             sures = tuple(sure_of_share(float(x.max()), view.n_rows) for x in view.value)
@@ -349,8 +350,8 @@ def _view_of_node(
     features: tuple[FeatureInfo, ...],
     classes: tuple[tuple[Any, ...], ...] | None,
     arriving: list[np.ndarray],
-) -> tuple[NodeView, list[dict[Level, float]]]:
-    """A node without its rows, and the positions of the categories of its pair."""
+) -> NodeView:
+    """A node without its rows."""
     value = tree.value[node]
     if classes is None:
         prediction = tuple(value[:, 0].tolist())
@@ -363,7 +364,7 @@ def _view_of_node(
     segments: tuple[Segment, ...] = ()
     if isinstance(shape, ShapeFunction):
         segments = segments_of(shape, used[0], arriving[0])
-    view = NodeView(
+    return NodeView(
         number=node,
         parent=int(tree.parent[node]) if node else None,
         depth=int(tree.depth[node]),
@@ -383,22 +384,21 @@ def _view_of_node(
         cuts=() if plane is None else plane.cuts,
         missing_branch=None if shape is None else shape.missing_branch,
         missing_categories=() if plane is None else plane.missing,
+        axis_categories=() if plane is None else plane.in_order,
         saw_missing=shape is not None and shape.saw_missing,
         children=tuple(tree.children(node)),
     )
-    return view, [] if plane is None else plane.known
 
 
 def _with_rows(
     view: NodeView,
     sketch: NodeSketch,
-    known: list[dict[Level, float]],
     has_classes: bool,
     predicts_medians: bool,
 ) -> NodeView:
     """A node with what a sketch tells of its rows."""
     best = int(view.value[0].argmax()) if has_classes else None
-    n_rows, scatter = sketch.counts.sum(), sketch.scatter
+    n_rows = sketch.counts.sum()
     return replace(
         view,
         n_rows=int(n_rows),
@@ -408,5 +408,5 @@ def _with_rows(
         deviation=sketch.deviation,
         density=sketch.density,
         sures=(sure_of_node(sketch, best, predicts_medians),),
-        plane=None if scatter is None else plane_of(view.features, known, view.regions, scatter),
+        scatter=sketch.scatter,
     )

@@ -102,20 +102,19 @@ LAYERS = {
     "drawing": [
         "_palette",
         "_ticks",
-        "_date_ticks",
         "_scales",
         "_outlines",
         "_plane",
         "_plane_map",
     ],
     "plot": [
-        *("_text_width", "_layout", "_colours", "_picture", "_canvas", "_path", "_row", "_scene"),
+        *("_text_width", "_layout", "_colours", "_picture", "_canvas", "_path", "_scene"),
         *("_card", "_strip_card", "_ordered_card", "_category_card", "_pair_card", "_leaves"),
-        *("_legend", "_node", "_tree"),
+        *("_legend", "_tree"),
     ],
     "export": [
         *("_routes", "_python", "_dialects", "_forks", "_sql_writer", "_lists", "_sql", "_onnx"),
-        *("_shapes", "_js", "_page_words", "_html", "_text", "_dot"),
+        *("_js", "_html", "_text", "_dot"),
     ],
     "fit": [
         *(
@@ -157,7 +156,7 @@ BELOW = ORDER[: ORDER.index("_teachers")]
 ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
 # Functions that may ask an estimator something, and what they ask.
 MAY_ASK = {"fitted_tree", "fitted_model", "fitted_of", "tree_holder", "rows_for_tree"}
-MAY_ASK |= {"model_view"}
+MAY_ASK |= {"model_view", "scene_of"}
 QUESTIONS = {"check_is_fitted", "is_classifier", "is_regressor", "validate_data", "get_params"}
 # What only an estimator has.
 MANNERS = {"tree_", "classes_", "n_classes_", "criterion_", "shrinkage_", "refinement_history_"}

@@ -556,12 +556,12 @@ def test_lines_between_branches_do_not_hide_thin_areas():
         max_depth=1, pairs=[("x", "kind")], search=SearchOptions(pair_penalty=0.0)
     ).fit(X, y)
     view = view_of(fitted_tree(intricate))
-    assert map_of(view, view.nodes[0], False).line_width < 0.5
+    assert map_of(view.nodes[0], False).line_width < 0.5
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"])
     plain = ShapeTreeClassifier(max_depth=1, max_branches=2, pairs="auto").fit(X, X.a > X.b)
     view = view_of(fitted_tree(plain))
-    assert map_of(view, view.nodes[0], False).line_width == 1.0
+    assert map_of(view.nodes[0], False).line_width == 1.0
 
 
 def test_a_branch_of_a_pair_is_one_shape():

@@ -10,11 +10,12 @@ import numpy as np
 
 from shapetree.data._columns import MAX_EXACT
 from shapetree.data._moments import DateKind
-from shapetree.drawing._date_ticks import end_dates, round_dates
 from shapetree.drawing._ticks import (
     VISIBLE,
     distinct,
+    end_dates,
     end_labels,
+    round_dates,
     round_numbers,
     round_powers,
     share_of,

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from shapetree.data._columns import GREATEST
-from shapetree.data._table import FeatureInfo
 from shapetree.tree._view import TreeView
 
 # Values by feature; None for features that the tree does not use.
@@ -42,22 +41,20 @@ class Bounds:
 
 def bounds_on(view: TreeView, feature: int) -> Bounds:
     """The bounds on one of the tree's ordered features."""
-    info = view.features[feature]
-    number = {id(known): j for j, known in enumerate(view.features)}
     fixed: set[float] = set()
     oblique: dict[tuple[int, bool, float, float, float], None] = {}
     for node in view.nodes:
-        if all(known is not info for known in node.features):
+        if feature not in node.feature_numbers:
             continue
         fixed.update(segment.high for segment in node.segments)
-        side = 0 if node.features[0] is info else 1
+        side = node.feature_numbers.index(feature)
         for region in node.regions:
             for bound in region.bounds:
                 limits = [limit for limit in (bound.low, bound.high) if math.isfinite(limit)]
                 if bound.weights[side] and not bound.weights[1 - side]:
                     fixed.update(limits)
                 elif bound.weights[side]:
-                    other = number[id(node.features[1 - side])]
+                    other = node.feature_numbers[1 - side]
                     oblique |= dict.fromkeys(
                         (other, side == 0, *bound.weights, at) for at in limits
                     )
@@ -201,20 +198,20 @@ def different_categories(view: TreeView, feature: int) -> list[int]:
     info = view.features[feature]
     assert info.categories is not None
     first: dict[tuple[bool, ...], int] = {}
-    groups = list(_category_groups(view, info))
+    groups = list(_category_groups(view, feature))
     for code, category in enumerate(info.categories):
         first.setdefault(tuple(category in group for group in groups), code)
     return list(first.values())
 
 
-def _category_groups(view: TreeView, info: FeatureInfo) -> Iterator[frozenset[Any]]:
+def _category_groups(view: TreeView, feature: int) -> Iterator[frozenset[Any]]:
     """Groups of categories that some node treats alike."""
     for node in view.nodes:
-        if info not in node.features:
+        if feature not in node.feature_numbers:
             continue
         for segment in node.segments:
             yield frozenset(segment.categories or ())
-        side = node.features.index(info)
+        side = node.feature_numbers.index(feature)
         for region in node.regions:
             for bound in region.bounds:
                 if bound.weights[side] and bound.categories is not None:

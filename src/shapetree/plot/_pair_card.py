@@ -28,7 +28,7 @@ class PairCard(Card):
     """A node that splits on a pair: its plane, coloured by branch, and some of the rows."""
 
     def __init__(self, scene: Scene, node: NodeView) -> None:
-        self.map = map_of(scene.view, node, scene.swap)
+        self.map = map_of(node, scene.swap)
         self._names = [clean(feature.name) for feature in self.map.features]
         super().__init__(scene, node, self._names)
         style = self.style

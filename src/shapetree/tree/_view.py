@@ -52,6 +52,7 @@ class NodeView:
     value: np.ndarray
     prediction: tuple[Any, ...]  # predicted class or number of each output
     features: tuple[FeatureInfo, ...]  # the features it splits on: none for a leaf, one, or a pair
+    feature_numbers: tuple[int, ...]  # where these stand among all features
     # For each of them, the categories that can come here, given the branches above. What follows
     # names no others.
     arriving: tuple[tuple[Level, ...], ...]
@@ -359,7 +360,8 @@ def _view_of_node(
         prediction = tuple(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
-    used = [features[feature] for feature in tree.features_of(node)]
+    numbers = tree.features_of(node)
+    used = [features[number] for number in numbers]
     plane = PairPlane(shape, used, arriving) if isinstance(shape, PairShape) else None
     segments: tuple[Segment, ...] = ()
     if isinstance(shape, ShapeFunction):
@@ -374,6 +376,7 @@ def _view_of_node(
         value=value,
         prediction=prediction,
         features=tuple(used),
+        feature_numbers=tuple(numbers),
         arriving=tuple(
             tuple(compress(feature.categories or (), its))
             for feature, its in zip(used, arriving, strict=True)

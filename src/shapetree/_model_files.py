@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from shapetree._files import PathLike, read_text, write_file
 from shapetree._with_parameters import KnownParameters
 from shapetree.model_file import PREFIX, Model, NotAModel, read_model, short, write_model
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree
 from shapetree.tree._from_estimator import fitted_model
 
 # Characters of a value in a message about a file.

@@ -33,8 +33,7 @@ from shapetree.data._stored import read_labels
 from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._evaluation import scores_of
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree
 
 Tree: TypeAlias = ShapeTreeClassifier | ShapeTreeRegressor
 Forest: TypeAlias = ShapeForestClassifier | ShapeForestRegressor

@@ -23,8 +23,7 @@ from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Explanation
 from shapetree.fit import fit_path, fit_tree
 from shapetree.tree._evaluation import scores_of
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree
 
 if TYPE_CHECKING:
     from distributed import Client

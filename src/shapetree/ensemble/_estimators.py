@@ -29,7 +29,7 @@ from shapetree.ensemble._forest import ForestOptions, draw_rows, fit_forest
 from shapetree.ensemble._out_of_bag import permuted_scores, predict_left_out
 from shapetree.fit import SearchOptions
 from shapetree.refine import Shrinkage
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest
 from shapetree.tree._predictor import paths_to
 
 Shared = BaseShapeTree._parameter_constraints

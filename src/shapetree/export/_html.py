@@ -28,8 +28,7 @@ from shapetree.drawing._scales import check_scale, drawn_density, scale_of, targ
 from shapetree.export._js import Json, codes_of, region_data, shape_data
 from shapetree.tree._digits import percent
 from shapetree.tree._evaluation import score_words
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree
 from shapetree.tree._from_estimator import (
     HoldsModel,
     HoldsTree,

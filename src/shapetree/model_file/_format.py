@@ -30,8 +30,7 @@ from shapetree.model_file._kinds import (
     Parameter,
     Text,
 )
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree
 from shapetree.tree._sketch import MAX_DENSE
 
 FORMAT = "shapetree-model"

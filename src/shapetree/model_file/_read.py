@@ -31,8 +31,7 @@ from shapetree.model_file._kinds import INT32, VERSION, Choice, Integer
 from shapetree.model_file._read_nodes import read_tree
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import HeldOut
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree
 from shapetree.tree._intervals import UnseenLeaf
 from shapetree.tree._naming import Names
 from shapetree.tree._packed_trees import PackedTrees

@@ -5,38 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, TypeAlias, get_origin, get_type_hints
 
 import numpy as np
 
 from shapetree.tree._shape import CUT_ARRAYS, PairShape, ShapeFunction
 from shapetree.tree._sketch import NodeSketch
 
-_DTYPES = {
-    "parent": np.int32,
-    "depth": np.int32,
-    "first_child": np.int32,
-    "n_branches": np.int32,
-    "feature": np.int32,
-    "second_feature": np.int32,
-    "missing_branch": np.int32,
-    "saw_missing": np.bool_,
-    "piece_start": np.int64,
-    "piece_upper": np.float64,
-    "piece_branch": np.int32,
-    "cut_start": np.int64,
-    "cut_a": np.float64,
-    "cut_b": np.float64,
-    "cut_threshold": np.float64,
-    "cut_low": np.int32,
-    "cut_high": np.int32,
-    "position_start": np.int64,
-    "position": np.float64,
-    "n_node_samples": np.int64,
-    "weighted_n_node_samples": np.float64,
-    "impurity": np.float64,
-    "value": np.float64,
-}
+# Arrays of the tree, with the types that native code reads them in.
+Ints: TypeAlias = Annotated[np.ndarray, np.int32]
+Counts: TypeAlias = Annotated[np.ndarray, np.int64]
+Floats: TypeAlias = Annotated[np.ndarray, np.float64]
+Flags: TypeAlias = Annotated[np.ndarray, np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,29 +80,29 @@ class TreeArrays:
     range(1, 4)
     """
 
-    parent: np.ndarray
-    depth: np.ndarray
-    first_child: np.ndarray
-    n_branches: np.ndarray
-    feature: np.ndarray
-    second_feature: np.ndarray
-    missing_branch: np.ndarray
-    saw_missing: np.ndarray
-    piece_start: np.ndarray
-    piece_upper: np.ndarray
-    piece_branch: np.ndarray
-    cut_start: np.ndarray
-    cut_a: np.ndarray
-    cut_b: np.ndarray
-    cut_threshold: np.ndarray
-    cut_low: np.ndarray
-    cut_high: np.ndarray
-    position_start: np.ndarray
-    position: np.ndarray
-    n_node_samples: np.ndarray
-    weighted_n_node_samples: np.ndarray
-    impurity: np.ndarray
-    value: np.ndarray
+    parent: Ints
+    depth: Ints
+    first_child: Ints
+    n_branches: Ints
+    feature: Ints
+    second_feature: Ints
+    missing_branch: Ints
+    saw_missing: Flags
+    piece_start: Counts
+    piece_upper: Floats
+    piece_branch: Ints
+    cut_start: Counts
+    cut_a: Floats
+    cut_b: Floats
+    cut_threshold: Floats
+    cut_low: Ints
+    cut_high: Ints
+    position_start: Counts
+    position: Floats
+    n_node_samples: Counts
+    weighted_n_node_samples: Floats
+    impurity: Floats
+    value: Floats
     sketches: Sequence[NodeSketch] | None = None
 
     def __post_init__(self) -> None:
@@ -431,6 +411,13 @@ class TreeArrays:
         reached = [np.where(target < 0, cuts - 1 - target, target) for target in (low, high)]
         slots = np.concatenate([start + slot for slot in reached])
         _require(len(np.unique(slots)) == len(slots), rule)
+
+
+_DTYPES: dict[str, Any] = {
+    name: kind.__metadata__[0]
+    for name, kind in get_type_hints(TreeArrays, include_extras=True).items()
+    if get_origin(kind) is Annotated
+}
 
 
 def links_of(n_branches: np.ndarray) -> dict[str, np.ndarray]:

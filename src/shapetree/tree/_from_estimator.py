@@ -7,9 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from sklearn.pipeline import Pipeline
 
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
-from shapetree.tree._fitted_model import FittedModel
+from shapetree.tree._fitted import FittedForest, FittedModel, FittedTree
 
 Fitted = TypeVar("Fitted", bound=FittedModel)
 FittedNow = TypeVar("FittedNow", bound=FittedModel, covariant=True)

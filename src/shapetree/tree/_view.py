@@ -19,8 +19,7 @@ from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import HeldOut, held_out_words, score_words
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree
 from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._intervals import Sure, UnseenLeaf, sure_of_node, sure_of_share
 from shapetree.tree._regions import (

@@ -141,7 +141,7 @@ LAYERS = {
     "dask": ["_task_values", "_cluster", "_tasks", "_lazy", "_data", "_backend", "_estimators"],
     "cli": [
         *("_console", "_arguments", "_reading", "_column_types", "_training_data", "_models"),
-        *("_export", "_fit", "_predict", "_explain", "_inspect", "_app"),
+        *("_show", "_fit", "_predict", "_app"),
     ],
 }
 ORDER = list(LAYERS)

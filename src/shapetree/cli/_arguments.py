@@ -19,7 +19,7 @@ FORMATS = (
     "(.gz). - for stdin."
 )
 
-Model = Annotated[
+ModelFile = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL", help="A model written by `shapetree fit` or `to_json`; - for stdin."

@@ -40,7 +40,6 @@ from shapetree.cli._arguments import (
 )
 from shapetree.cli._column_types import Column, Kind, read_columns
 from shapetree.cli._console import Console, Misuse, Problem, message_of
-from shapetree.cli._export import check_picture, picture_of_tree
 from shapetree.cli._models import (
     Model,
     ModelScore,
@@ -53,6 +52,7 @@ from shapetree.cli._models import (
     size_of,
 )
 from shapetree.cli._reading import FileTable, give_memory_back, read_file
+from shapetree.cli._show import check_picture, picture_of_tree
 from shapetree.cli._training_data import (
     Choices,
     Split,

@@ -25,7 +25,7 @@ from shapetree.cli._arguments import (
     DataOrFolder,
     Debug,
     Encoding,
-    Model,
+    ModelFile,
     Quiet,
     Separator,
     check_ending,
@@ -73,7 +73,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def predict(
-    model: Model,
+    model: ModelFile,
     data: DataOrFolder,
     output: Annotated[
         Path | None,
@@ -272,7 +272,7 @@ def _deliver(
 
 
 def evaluate(
-    model: Model,
+    model: ModelFile,
     data: Data,
     target: Annotated[
         str | None,

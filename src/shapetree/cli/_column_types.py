@@ -66,29 +66,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """A column, read.
-
-    Attributes
-    ----------
-    name : str
-    kind : Kind
-    values : pandas Series
-        Numbers, booleans, dates or categories; None where the column cannot be used.
-    n_distinct, n_missing : int
-    example : str
-    reason : str or None
-        Why a tree should not look at it; None if it may.
-    odd : tuple of str
-        Texts that keep the column from being numbers, if nearly all others are.
-    """
+    """A column, read."""
 
     name: str
     kind: Kind
+    # Numbers, booleans, dates or categories; None where the column cannot be used.
     values: pd.Series | None
     n_distinct: int
     n_missing: int
     example: str
-    reason: str | None = None
+    reason: str | None = None  # why a tree should not look at it; None if it may
+    # Texts that keep the column from being numbers, if nearly all others are.
     odd: tuple[str, ...] = ()
 
     @property

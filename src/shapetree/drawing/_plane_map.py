@@ -171,8 +171,7 @@ def _corners(node: NodeView, plane: Plane, side: int) -> list[float]:
     ]
     cuts = [
         cut
-        for region in node.regions
-        for bound in region.bounds
+        for bound in node.bounds
         if bound.side == side and bound.categories is None
         for cut in (bound.low, bound.high)
         if plane.axes[side].low < cut < plane.axes[side].high

@@ -46,21 +46,17 @@ def bounds_on(view: TreeView, feature: int) -> Bounds:
     for node in view.nodes:
         if feature not in node.feature_numbers:
             continue
-        fixed.update(segment.high for segment in node.segments)
         side = node.feature_numbers.index(feature)
-        for region in node.regions:
-            for bound in region.bounds:
-                limits = [limit for limit in (bound.low, bound.high) if math.isfinite(limit)]
-                if bound.weights[side] and not bound.weights[1 - side]:
-                    fixed.update(limits)
-                elif bound.weights[side]:
-                    other = node.feature_numbers[1 - side]
-                    oblique |= dict.fromkeys(
-                        (other, side == 0, *bound.weights, at) for at in limits
-                    )
+        for bound in node.bounds:
+            limits = [limit for limit in (bound.low, bound.high) if math.isfinite(limit)]
+            if bound.weights[side] and not bound.weights[1 - side]:
+                fixed.update(limits)
+            elif bound.weights[side]:
+                other = node.feature_numbers[1 - side]
+                oblique |= dict.fromkeys((other, side == 0, *bound.weights, at) for at in limits)
     cuts = list(oblique)
     return Bounds(
-        np.array(sorted(filter(math.isfinite, fixed))),
+        np.array(sorted(fixed)),
         np.array([other for other, *_ in cuts], dtype=np.intp),
         np.array([is_first for _, is_first, *_ in cuts], dtype=bool),
         np.array([[a, b] for *_, a, b, _ in cuts]).reshape(-1, 2).T,
@@ -125,13 +121,7 @@ def _crossings(
     """The greatest values on the lower sides of cuts, given the other features' values.
 
     Sums are rounded, so they are found by bisection over all numbers. Where the other feature is
-    missing, the cut is nowhere: at infinity.
-
-    Parameters
-    ----------
-    others : array of shape (n_rows, n_cuts)
-    is_first, weights, limits
-        As in `Bounds`.
+    missing, the cut is nowhere: at infinity. Shape (n_rows, n_cuts), as that of the others.
     """
     shape = others.shape
     other = np.clip(others, -GREATEST, GREATEST).ravel()
@@ -209,12 +199,9 @@ def _category_groups(view: TreeView, feature: int) -> Iterator[frozenset[Any]]:
     for node in view.nodes:
         if feature not in node.feature_numbers:
             continue
-        for segment in node.segments:
-            yield frozenset(segment.categories or ())
         side = node.feature_numbers.index(feature)
-        for region in node.regions:
-            for bound in region.bounds:
-                if bound.weights[side] and bound.categories is not None:
-                    yield frozenset(bound.categories)
+        for bound in node.bounds:
+            if bound.weights[side] and bound.categories is not None:
+                yield frozenset(bound.categories)
         if node.missing_categories:
             yield frozenset(node.missing_categories[side])

@@ -37,7 +37,7 @@ from shapetree.tree._from_estimator import (
     rows_for_tree,
 )
 from shapetree.tree._predictor import leaves_of
-from shapetree.tree._regions import Bound, Region, Segment
+from shapetree.tree._regions import Bound, Region
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import (
@@ -466,7 +466,7 @@ def _joined(region: Region, node: NodeView) -> Json:
     return data
 
 
-def _bounds(part: Segment | Bound, date: DateKind | None = None) -> Json:
+def _bounds(part: Bound, date: DateKind | None = None) -> Json:
     """Sign and number, or date, of either bound, where there is one."""
     if part.categories is not None:
         return {}

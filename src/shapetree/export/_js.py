@@ -17,7 +17,7 @@ from shapetree.data._columns import MAX_EXACT, Level
 from shapetree.data._table import FeatureInfo
 from shapetree.export._routes import remark, used_features
 from shapetree.tree._from_estimator import HoldsModel
-from shapetree.tree._regions import Bound, Region, Segment
+from shapetree.tree._regions import Bound, Region
 from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 ROUTER = Path(__file__).with_name("module.js")
@@ -163,8 +163,11 @@ Json = dict[str, Any]
 def shape_data(node: NodeView) -> Json:
     """The segments of a node that splits on one feature, or the regions of a pair."""
     if node.segments:
-        (feature,) = node.features
-        return {"segments": [_segment(segment, feature) for segment in node.segments]}
+        segments = [
+            {"branch": segment.branch, **_limits(segment, node.features)}
+            for segment in node.segments
+        ]
+        return {"segments": segments}
     return {
         "regions": [region_data(region, node) for region in node.regions],
         "missingCodes": [
@@ -176,7 +179,9 @@ def shape_data(node: NodeView) -> Json:
 
 def region_data(region: Region, node: NodeView) -> Json:
     """A region of a pair."""
-    bounds = [_bound(bound, node.features) for bound in region.bounds]
+    bounds = [
+        {"weights": list(bound.weights), **_limits(bound, node.features)} for bound in region.bounds
+    ]
     return {"branch": region.branch, "bounds": bounds}
 
 
@@ -186,20 +191,9 @@ def codes_of(categories: Iterable[Level], feature: FeatureInfo) -> list[int]:
     return [known.index(category) for category in categories]
 
 
-def _segment(segment: Segment, feature: FeatureInfo) -> Json:
-    if segment.categories is not None:
-        return {"branch": segment.branch, "codes": codes_of(segment.categories, feature)}
-    return {"branch": segment.branch, **_limits(segment)}
-
-
-def _bound(bound: Bound, features: tuple[FeatureInfo, ...]) -> Json:
-    weights = {"weights": list(bound.weights)}
-    if bound.categories is None or bound.side is None:
-        return weights | _limits(bound)
-    return weights | {"codes": codes_of(bound.categories, features[bound.side])}
-
-
-def _limits(part: Segment | Bound) -> Json:
-    """Finite limits; JavaScript takes others for infinite."""
-    limits = {"low": part.low, "high": part.high}
+def _limits(bound: Bound, features: tuple[FeatureInfo, ...]) -> Json:
+    """Codes of categories, or finite limits; JavaScript takes others for infinite."""
+    if bound.categories is not None and bound.side is not None:
+        return {"codes": codes_of(bound.categories, features[bound.side])}
+    limits = {"low": bound.low, "high": bound.high}
     return {name: limit for name, limit in limits.items() if math.isfinite(limit)}

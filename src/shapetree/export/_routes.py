@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from shapetree.data._columns import GREATEST
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._regions import AXES, Bound, Region, Segment
+from shapetree.tree._regions import Bound, Segment
 from shapetree.tree._view import ModelView, NodeView, TreeView
 
 # Bounds that hold together; without any, all values that are not missing.
@@ -111,13 +111,15 @@ def _nesting(view: TreeView, ways: list[Ways]) -> dict[int, int]:
 
 def ways_by_branch(node: NodeView) -> Ways:
     """How to get to each branch; only missing values need none, other branches are left out."""
-    parts = node.regions if node.regions else map(_as_region, _merged(node.segments))
+    parts: list[tuple[int, Way]] = [
+        *((segment.branch, (segment,)) for segment in _merged(node.segments)),
+        *((region.branch, tuple(map(_simplified, region.bounds))) for region in node.regions),
+    ]
     ways: dict[int, list[Way]] = {}
-    for part in parts:
-        bounds = [_simplified(bound, bool(node.regions)) for bound in part.bounds]
+    for branch, bounds in parts:
         if not any(map(_is_empty, bounds)):
             way = tuple(bound for bound in bounds if not _is_everything(bound))
-            ways.setdefault(part.branch, []).append(way)
+            ways.setdefault(branch, []).append(way)
     if node.missing_branch is not None:
         ways.setdefault(node.missing_branch, [])
     return {branch: tuple(ways[branch]) for branch in sorted(ways)}
@@ -148,14 +150,9 @@ def _merged(segments: tuple[Segment, ...]) -> list[Segment]:
     return merged
 
 
-def _as_region(segment: Segment) -> Region:
-    bound = Bound(AXES[0], segment.low, segment.high, segment.categories)
-    return Region(segment.branch, (bound,))
-
-
-def _simplified(bound: Bound, is_of_pair: bool) -> Bound:
+def _simplified(bound: Bound) -> Bound:
     """The same bound for values that may be infinite, which a pair takes for the greatest ones."""
-    if not is_of_pair or bound.categories is not None or bound.side is None:
+    if bound.categories is not None or bound.side is None:
         return bound
     return replace(
         bound,

@@ -56,19 +56,10 @@ MOST_TREES, BYTES_PER_TREE = 1_000, 250
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a model file holds.
+    """What a model file holds."""
 
-    Attributes
-    ----------
-    estimator : str
-        Name of the estimator's class.
-    parameters : dict
-        Parameters of the estimator.
-    fitted : FittedTree or FittedForest
-    """
-
-    estimator: str
-    parameters: dict[str, Any]
+    estimator: str  # name of its class
+    parameters: dict[str, Any]  # of the estimator
     fitted: FittedTree | FittedForest
 
 

@@ -47,11 +47,7 @@ class StripCard(Card, ABC):
     def draw_density(self, bounds: np.ndarray, cells: Sequence[np.ndarray]) -> None:
         """Draw the rows as bars above the strip.
 
-        Parameters
-        ----------
-        bounds : array of shape (n_bars, 2)
-        cells : sequence of arrays
-            Cells of the density that each bar stands for.
+        Bounds of bars are of shape (n_bars, 2); each stands for some cells of the density.
         """
         density = self.density
         if density is None:

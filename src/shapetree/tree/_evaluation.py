@@ -39,12 +39,7 @@ def scores_of(
 ) -> dict[str, float]:
     """Scores of predictions, averaged over the targets if there are several.
 
-    Parameters
-    ----------
-    y, predicted : arrays of shape (n_rows,) or (n_rows, n_outputs)
-        Numbers, or the same kind of labels.
-    has_classes : bool
-    weights : array of shape (n_rows,), optional
+    Both are of shape (n_rows,) or (n_rows, n_outputs): numbers, or the same kind of labels.
     """
     if not has_classes:
         return {
@@ -62,11 +57,7 @@ def scores_of_shares(
 ) -> dict[str, float]:
     """Scores of predictions for rows that are of several classes, each to some degree.
 
-    Parameters
-    ----------
-    shares, probabilities : arrays of shape (n_rows, n_classes)
-        What rows have, and what is predicted.
-    weights : array of shape (n_rows,), optional
+    Shares and probabilities are of shape (n_rows, n_classes).
 
     Examples
     --------

@@ -98,17 +98,10 @@ class FittedModel:
         return replace(self, names=names)
 
     def read_table(self, X: Any, reader: str, needed: Iterable[int] | None = None) -> Table:
-        """Read further rows, with the columns of the training table.
+        """Read further rows, with the columns of the training table, found by their names.
 
-        Parameters
-        ----------
-        X : table of shape (n_rows, n_features), row, or list of rows
-            Columns that have names are found by them.
-        reader : str
-            What error messages call the reader, such as the name of the estimator.
-        needed : iterable of int, optional
-            The columns to read; by default all, with categories of features that the tree does not
-            use yet.
+        Error messages call the reader by its name. By default all columns are needed, with
+        categories of features that the tree does not use yet.
         """
         opened = self.open_rows(X, reader, needed)
         return encode_table(opened, self.features, needed, learns_categories=needed is None)
@@ -124,20 +117,10 @@ class FittedModel:
     def read_batches(
         self, batches: Batches, beside: Sequence[str] = ()
     ) -> Iterator[tuple[Table, Any]]:
-        """Read rows in parts, a batch at a time, with the columns that the tree uses.
+        """Read rows in parts: a table of what the tree uses, and the batch as it was read.
 
-        Parameters
-        ----------
-        batches : Batches
-            Columns are found by their names; those that the tree does not use may be absent.
-        beside : sequence of str
-            Further columns to read.
-
-        Yields
-        ------
-        table : Table
-        data : pyarrow, pandas or polars table
-            The batch as it was read.
+        Columns are found by their names; those that the tree does not use may be absent, unless
+        they are to be read beside.
         """
         if not self.has_names:
             raise ValueError(

@@ -135,16 +135,8 @@ def unseen_leaves(
 ) -> dict[int, UnseenLeaf]:
     """Estimates from new rows for each leaf that they reach.
 
-    Parameters
-    ----------
-    leaves : int array of shape (n_rows,)
-    targets : array of shape (n_rows,)
-    is_right : array of shape (n_rows,) or None
-        Whether rows are of the class that their leaf predicts, or to which share; None for numbers.
-    weights : array of shape (n_rows,) or None
-        Whole numbers are counts of rows; of others, Kish's effective number counts.
-    is_median : bool
-        Whether leaves predict medians.
+    `is_right` says whether rows are of the class that their leaf predicts, or to which share; None
+    for numbers. Whole weights are counts of rows; of others, Kish's effective number counts.
     """
     found = {}
     order = np.argsort(leaves, kind="stable")

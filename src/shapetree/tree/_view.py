@@ -23,6 +23,7 @@ from shapetree.tree._fitted import FittedForest, FittedTree
 from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._intervals import Sure, UnseenLeaf, sure_of_node, sure_of_share
 from shapetree.tree._regions import (
+    Bound,
     Cut,
     PairPlane,
     Region,
@@ -92,6 +93,18 @@ class NodeView:
     def sure(self) -> Sure | None:
         """The only target's share, mean or median and its interval."""
         return self.sures[0] if len(self.sures) == 1 else None
+
+    @property
+    def bounds(self) -> Iterator[Bound]:
+        """All bounds of its segments or regions."""
+        yield from self.segments
+        for region in self.regions:
+            yield from region.bounds
+
+    @property
+    def thresholds(self) -> list[float]:
+        """Where its segments meet, ascending."""
+        return [segment.high for segment in self.segments[:-1]]
 
     @property
     def is_leaf(self) -> bool:
@@ -229,16 +242,7 @@ _made: WeakKeyDictionary[FittedTree, dict[bool, TreeView]] = WeakKeyDictionary()
 def view_of(
     fitted: FittedTree, X: Any = None, y: Any = None, *, with_units: bool = True
 ) -> TreeView:
-    """View of a fitted tree.
-
-    Parameters
-    ----------
-    fitted : FittedTree
-    X, y : table and targets, optional
-        Rows to count instead of those of training; what the tree does stays the same.
-    with_units : bool, default=True
-        Whether units are part of the names.
-    """
+    """View of a fitted tree, with its training rows or others; units may be part of the names."""
     if X is not None or y is not None:
         return _make_view(fitted, X, y, with_units)
     made = _made.setdefault(fitted, {})

@@ -426,11 +426,7 @@ def predicted_words(view: TreeView, node: NodeView, number: int, output: int = 0
 def interval_words(node: NodeView, share: float | None = None) -> str | None:
     """A node's interval, and what it belongs to where that is not what stands beside it.
 
-    Parameters
-    ----------
-    node : NodeView
-    share : float, optional
-        The rows' share that stands beside it; otherwise their mean.
+    That is the rows' share, if it is given, or else their mean.
     """
     sure = node.sure
     if sure is None or node.n_rows == 0:

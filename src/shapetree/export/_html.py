@@ -214,10 +214,10 @@ def _forest_data(
         model["scores"].append(_agreement_words(said[:, 0], mean[:, 0], forest.classes is not None))
         shown.append({"key": key, "name": name, "model": model})
     features = forest.names.name_features(forest.features, with_units=False)
-    ranked = np.argsort(-forest.importances(), kind="stable")
+    shares = forest.importances()
     importances = [
-        [features[j].name, round(float(forest.importances()[j]), PLACE_DECIMALS)]
-        for j in ranked.tolist()
+        [features[j].name, round(float(shares[j]), PLACE_DECIMALS)]
+        for j in np.argsort(-shares, kind="stable").tolist()
     ]
     return {"forest": {"trees": n_trees, "importances": importances}, "shown": shown}
 
@@ -298,11 +298,11 @@ def _node(node: NodeView, view: TreeView, trained: TreeView, scale: str, swap: b
         "missingBranch": node.missing_branch,
         "sawMissing": node.saw_missing,
         **shape_words(node),
-        **_drawing(node, view, scale, swap),
+        **_drawing(node, scale, swap),
     }
 
 
-def _drawing(node: NodeView, view: TreeView, scale: str, swap: bool) -> Json:
+def _drawing(node: NodeView, scale: str, swap: bool) -> Json:
     """What is drawn behind a shape function."""
     if node.density is None:
         assert node.scatter is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
 from typing import Any
@@ -315,15 +315,15 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
     shapes = [tree.shape(node) for node in range(tree.node_count)]
     nodes = []
     for node, arriving in enumerate(arriving_categories(tree, shapes, features)):
-        view = _view_of_node(tree, node, shapes[node], features, classes, arriving)
+        rows: dict[str, Any] = {}
         if sketches is not None:
-            sketch = sketches[node].in_rows(steps)
-            view = _with_rows(view, sketch, classes is not None, fitted.predicts_medians)
+            rows = _rows_of_node(tree, node, sketches[node].in_rows(steps), fitted)
         elif classes is not None and not is_weighted and not fitted.is_smoothed:
             # Several targets are not counted, but nothing makes predictions differ from the rows.
-            sures = tuple(sure_of_share(float(x.max()), view.n_rows) for x in view.value)
-            view = replace(view, row_shares=view.value, sures=sures)
-        nodes.append(view)
+            n_rows, shares = int(tree.n_node_samples[node]), tree.value[node]
+            sures = tuple(sure_of_share(float(its.max()), n_rows) for its in shares)
+            rows = {"row_shares": shares, "sures": sures}
+        nodes.append(_view_of_node(tree, node, shapes[node], features, classes, arriving, rows))
     return TreeView(
         nodes=tuple(nodes),
         features=features,
@@ -354,8 +354,9 @@ def _view_of_node(
     features: tuple[FeatureInfo, ...],
     classes: tuple[tuple[Any, ...], ...] | None,
     arriving: list[np.ndarray],
+    rows: dict[str, Any],
 ) -> NodeView:
-    """A node without its rows."""
+    """A node, given what is known about its rows."""
     value = tree.value[node]
     if classes is None:
         prediction = tuple(value[:, 0].tolist())
@@ -369,11 +370,11 @@ def _view_of_node(
     segments: tuple[Segment, ...] = ()
     if isinstance(shape, ShapeFunction):
         segments = segments_of(shape, used[0], arriving[0])
+    shown = {"n_rows": int(tree.n_node_samples[node])} | rows
     return NodeView(
         number=node,
         parent=int(tree.parent[node]) if node else None,
         depth=int(tree.depth[node]),
-        n_rows=int(tree.n_node_samples[node]),
         weight=float(tree.weighted_n_node_samples[node]),
         impurity=float(tree.impurity[node]),
         value=value,
@@ -393,26 +394,23 @@ def _view_of_node(
         axis_categories=() if plane is None else plane.in_order,
         saw_missing=shape is not None and shape.saw_missing,
         children=tuple(tree.children(node)),
+        **shown,
     )
 
 
-def _with_rows(
-    view: NodeView,
-    sketch: NodeSketch,
-    has_classes: bool,
-    predicts_medians: bool,
-) -> NodeView:
-    """A node with what a sketch tells of its rows."""
-    best = int(view.value[0].argmax()) if has_classes else None
-    n_rows = sketch.counts.sum()
-    return replace(
-        view,
-        n_rows=int(n_rows),
-        counts=sketch.counts,
-        row_shares=sketch.counts[None] / max(n_rows, 1) if has_classes else None,
-        mean=sketch.mean,
-        deviation=sketch.deviation,
-        density=sketch.density,
-        sures=(sure_of_node(sketch, best, predicts_medians),),
-        scatter=sketch.scatter,
-    )
+def _rows_of_node(
+    tree: TreeArrays, node: int, sketch: NodeSketch, fitted: FittedTree
+) -> dict[str, Any]:
+    """What a sketch tells of a node's rows."""
+    has_classes, n_rows = fitted.classes is not None, sketch.counts.sum()
+    best = int(tree.value[node, 0].argmax()) if has_classes else None
+    return {
+        "n_rows": int(n_rows),
+        "counts": sketch.counts,
+        "row_shares": sketch.counts[None] / max(n_rows, 1) if has_classes else None,
+        "mean": sketch.mean,
+        "deviation": sketch.deviation,
+        "density": sketch.density,
+        "scatter": sketch.scatter,
+        "sures": (sure_of_node(sketch, best, fitted.predicts_medians),),
+    }

@@ -153,7 +153,7 @@ BELOW = ORDER[: ORDER.index("_teachers")]
 ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
 # Functions that may ask an estimator something, and what they ask.
 MAY_ASK = {"fitted_tree", "fitted_model", "fitted_of", "tree_holder", "rows_for_tree"}
-MAY_ASK |= {"model_view", "scene_of"}
+MAY_ASK |= {"scene_of"}
 QUESTIONS = {"check_is_fitted", "is_classifier", "is_regressor", "validate_data", "get_params"}
 # What only an estimator has.
 MANNERS = {"tree_", "classes_", "n_classes_", "criterion_", "shrinkage_", "refinement_history_"}

@@ -33,7 +33,6 @@ from shapetree.cli._arguments import (
 )
 from shapetree.cli._console import Console, Misuse, Problem, listed, message_of
 from shapetree.cli._models import (
-    Fitted,
     Model,
     Tree,
     counted,
@@ -54,7 +53,7 @@ from shapetree.explain import Explanation, Rule
 from shapetree.plot._picture import import_matplotlib
 from shapetree.tree._digits import percent, rounded
 from shapetree.tree._evaluation import score_words
-from shapetree.tree._fitted import FittedTree
+from shapetree.tree._fitted import FittedTree, TreeOrForest
 from shapetree.tree._from_estimator import fitted_model, fitted_tree
 from shapetree.tree._view import TreeView, view_of
 
@@ -176,7 +175,7 @@ def _show_forest(forest: BaseShapeForest, console: Console) -> tuple[int, dict[s
     return n_rows, {"trees": len(fitted.trees), "oob_score": fitted.oob_score}
 
 
-def _nodes_by_feature(fitted: Fitted) -> list[int]:
+def _nodes_by_feature(fitted: TreeOrForest) -> list[int]:
     """How many nodes split on each feature."""
     counts = np.zeros(len(fitted.features), dtype=np.int64)
     for tree in fitted.trees:
@@ -189,7 +188,7 @@ def _size_words(n_bytes: int) -> str:
     return f"{rounded(n_bytes / 1e6, 2)} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.1f} kB"
 
 
-def _target_words(fitted: Fitted) -> str:
+def _target_words(fitted: TreeOrForest) -> str:
     if fitted.n_outputs > 1:
         return f"{fitted.n_outputs} targets"
     of_target = f" of {fitted.names.targets[0]}" if fitted.names.targets else ""
@@ -208,7 +207,7 @@ def _changed_parameters(estimator: Model) -> dict[str, Any]:
 
 
 def _show_features(
-    fitted: Fitted, importance: np.ndarray, n_nodes: list[int], console: Console
+    fitted: TreeOrForest, importance: np.ndarray, n_nodes: list[int], console: Console
 ) -> None:
     console.heading("Features, the most important first")
     headings = [

@@ -10,13 +10,7 @@ import pandas as pd
 from rich.table import Column as Heading
 from sklearn.model_selection import train_test_split
 
-from shapetree.cli._column_types import (
-    TWO_WAYS,
-    Column,
-    Kind,
-    forced_category,
-    is_like_a_name,
-)
+from shapetree.cli._column_types import TWO_WAYS, Column, Kind, forced_category, is_like_a_name
 from shapetree.cli._console import Console, Misuse, Problem, class_counts, listed, suggestion
 from shapetree.cli._reading import FileTable
 from shapetree.tree._digits import rounded

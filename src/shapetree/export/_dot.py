@@ -74,8 +74,7 @@ def export_dot(
     view = view_of(fitted_tree(estimator))
     lines = "".join(f"  {line};\n" for line in _lines(view, max_depth, digits))
     graph = f"{OPENING}{lines}}}\n"
-    if path is not None:
-        write_file(path, graph, "the graph")
+    write_file(path, graph, "the graph")
     return graph
 
 

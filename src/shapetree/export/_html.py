@@ -139,8 +139,7 @@ def export_html(
         heading = DEFAULT_TITLE if title is None else str(title)
         data = _tree_data(fitted, rows_for_tree(estimator, X), y, heading, scale, swap)
     page = _fill(TEMPLATE.read_text(encoding="utf-8"), heading, data)
-    if path is not None:
-        write_file(path, page, "the page")
+    write_file(path, page, "the page")
     return page
 
 

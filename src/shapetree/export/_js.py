@@ -16,9 +16,10 @@ from shapetree._files import PathLike, write_file
 from shapetree.data._columns import MAX_EXACT, Level
 from shapetree.data._table import FeatureInfo
 from shapetree.export._routes import remark, used_features
-from shapetree.tree._from_estimator import HoldsModel
+from shapetree.tree._fitted import FittedForest, FittedTree
+from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._regions import Bound, Region
-from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
+from shapetree.tree._view import NodeView, TreeView, views_of
 
 ROUTER = Path(__file__).with_name("module.js")
 
@@ -73,37 +74,36 @@ def export_js(estimator: HoldsModel, path: PathLike | None = None) -> str:
     export const { predict, predictProba, leaf, reasons } = readTree(data);
     <BLANKLINE>
     """
-    model = model_view(estimator)
+    model = fitted_model(estimator)
     said = remark(model)
     comment = f"// It {said}.\n\n" if said else ""
-    what = "forest of decision trees" if model.is_forest else "decision tree"
+    what = "forest of decision trees" if isinstance(model, FittedForest) else "decision tree"
     introduction = INTRODUCTION.replace("{what}", what)
     module = "".join(
         [introduction, comment, ROUTER.read_text(encoding="utf-8"), "\n", _ending(model)]
     )
-    if path is not None:
-        write_file(path, module, "the JavaScript module")
+    write_file(path, module, "the JavaScript module")
     return module
 
 
-def _ending(model: ModelView) -> str:
+def _ending(model: FittedTree | FittedForest) -> str:
     """The trees, and what the module exports."""
     features = used_features(model)
     parts = {
-        "classes": _written(None if model.classes is None else _classes(model.classes)),
+        "classes": _written(None if model.shown_classes is None else _classes(model.shown_classes)),
         "features": _one_a_line(map(_feature, features)),
     }
-    if model.is_forest:
-        parts["trees"] = _one_a_line(_nodes(view, features) for view in model.trees())
+    if isinstance(model, FittedForest):
+        parts["trees"] = _one_a_line(_nodes(view, features) for view in views_of(model))
     else:
-        (view,) = model.trees()
+        (view,) = views_of(model)
         parts["nodes"] = _one_a_line(_nodes(view, features))
     data = "".join(f"  {name}: {text},\n" for name, text in parts.items())
-    functions = ["predict", *(["predictProba"] if model.classes is not None else [])]
-    functions += ["leaves"] if model.is_forest else ["leaf", "reasons"]
-    read = "readForest" if model.is_forest else "readTree"
+    functions = ["predict", *(["predictProba"] if model.shown_classes is not None else [])]
+    functions += ["leaves"] if isinstance(model, FittedForest) else ["leaf", "reasons"]
+    read = "readForest" if isinstance(model, FittedForest) else "readTree"
     ending = f"export const {{ {', '.join(functions)} }} = {read}(data);\n"
-    if model.classes is not None:
+    if model.shown_classes is not None:
         classes = "data.classes[0]" if model.n_outputs == 1 else "data.classes"
         ending = f"export const classes = {classes};\n{ending}"
     return f"const data = {{\n{data}}};\n{ending}"

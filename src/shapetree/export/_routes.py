@@ -15,8 +15,9 @@ from typing import TypeAlias
 
 from shapetree.data._columns import GREATEST
 from shapetree.data._table import FeatureInfo
+from shapetree.tree._fitted import FittedForest, FittedTree, TreeOrForest
 from shapetree.tree._regions import Bound, Segment
-from shapetree.tree._view import ModelView, NodeView, TreeView
+from shapetree.tree._view import NodeView, TreeView
 
 # Bounds that hold together; without any, all values that are not missing.
 Way: TypeAlias = tuple[Bound, ...]
@@ -29,16 +30,16 @@ def reasons_of(view: TreeView, number: int) -> str:
     return "; ".join(view.reasons(number))
 
 
-def remark(model: ModelView, has_dates: bool = False) -> str:
+def remark(model: TreeOrForest, has_dates: bool = False) -> str:
     """What a program predicts, and what numbers it takes; empty where there is nothing to say.
 
     A program that has dates needs no numbers in their place.
     """
-    names = model.fitted.names
+    names = model.names
     said = [f"predicts {' and '.join(names.name_targets(True) or ())}"] if names.targets else []
     inputs = {name: unit for name, unit in names.units.items() if name not in (names.targets or ())}
     said += [f"{name} is in {unit}" for name, unit in inputs.items()]
-    if not has_dates and any(feature.is_date for feature in model.used_features):
+    if not has_dates and any(feature.is_date for feature in features_read(model)):
         said.append("takes dates as seconds since 1970-01-01 00:00 UTC")
     # On one line, which whatever counts as white space cannot end.
     return " ".join("; ".join(said).encode("utf-8", "replace").decode("utf-8").split())
@@ -125,9 +126,14 @@ def ways_by_branch(node: NodeView) -> Ways:
     return {branch: tuple(ways[branch]) for branch in sorted(ways)}
 
 
-def used_features(model: ModelView) -> list[FeatureInfo]:
-    """Features that some tree reads, in the order of the table; their names must differ."""
-    features = model.used_features
+def features_read(model: FittedTree | FittedForest) -> list[FeatureInfo]:
+    """Features that some tree reads, in the order of the table."""
+    return [model.shown_features[j] for j in model.used_features]
+
+
+def used_features(model: FittedTree | FittedForest) -> list[FeatureInfo]:
+    """The same features, whose names must differ."""
+    features = features_read(model)
     require_distinct([feature.name for feature in features])
     return features
 

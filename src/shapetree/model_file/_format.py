@@ -30,7 +30,7 @@ from shapetree.model_file._kinds import (
     Parameter,
     Text,
 )
-from shapetree.tree._fitted import FittedForest, FittedTree
+from shapetree.tree._fitted import TreeOrForest
 from shapetree.tree._sketch import MAX_DENSE
 
 FORMAT = "shapetree-model"
@@ -60,7 +60,7 @@ class Model:
 
     estimator: str  # name of its class
     parameters: dict[str, Any]  # of the estimator
-    fitted: FittedTree | FittedForest
+    fitted: TreeOrForest
 
 
 class Frame(NamedTuple):

@@ -13,14 +13,7 @@ from shapetree.model_file._format import Frame, features_kind, node_kinds
 from shapetree.model_file._kinds import INT32, Told
 from shapetree.tree._arrays import TreeArrays, links_of
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes, starts
-from shapetree.tree._sketch import (
-    MAX_DENSE,
-    Density,
-    NodeSketch,
-    PackedCounts,
-    Scatter,
-    packed,
-)
+from shapetree.tree._sketch import MAX_DENSE, Density, NodeSketch, PackedCounts, Scatter, packed
 
 # Shares of classes may add up to 1 with this error.
 SHARE_TOLERANCE = 1e-6

@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.metrics import (
-    accuracy_score,
-    balanced_accuracy_score,
-    mean_absolute_error,
-    r2_score,
-)
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_absolute_error, r2_score
 
 from shapetree.tree._intervals import UnseenLeaf
 

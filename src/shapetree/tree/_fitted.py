@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -88,6 +88,16 @@ class FittedModel:
     def feature_names(self) -> list[str]:
         """Names of the features."""
         return [feature.name for feature in self.features]
+
+    @cached_property
+    def shown_features(self) -> tuple[FeatureInfo, ...]:
+        """The features under their names to show."""
+        return self.names.name_features(self.features, with_units=False)
+
+    @property
+    def shown_classes(self) -> tuple[tuple[Any, ...], ...] | None:
+        """Class labels of each output under their names to show; None for numbers."""
+        return self.names.name_classes(self.classes)
 
     def with_names(
         self, features: Any = None, classes: Any = None, target: Any = None, units: Any = None
@@ -334,6 +344,9 @@ class FittedForest(FittedModel):
                 mean += tree.value[find_leaves(some.values, tree.layout, threads)]
         predicted /= len(self.trees)
         return predicted
+
+
+TreeOrForest: TypeAlias = FittedTree | FittedForest
 
 
 def in_blocks(table: Table) -> Iterator[tuple[int, Table]]:

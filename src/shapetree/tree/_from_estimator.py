@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from sklearn.pipeline import Pipeline
 
-from shapetree.tree._fitted import FittedForest, FittedModel, FittedTree
+from shapetree.tree._fitted import FittedForest, FittedModel, FittedTree, TreeOrForest
 
 Fitted = TypeVar("Fitted", bound=FittedModel)
 FittedNow = TypeVar("FittedNow", bound=FittedModel, covariant=True)
@@ -33,7 +33,7 @@ def fitted_tree(estimator: HoldsTree) -> FittedTree:
     return fitted_of(estimator, FittedTree, "ShapeTreeClassifier or ShapeTreeRegressor")
 
 
-def fitted_model(estimator: HoldsModel) -> FittedTree | FittedForest:
+def fitted_model(estimator: HoldsModel) -> TreeOrForest:
     """The tree or forest of a fitted estimator, or of a pipeline that ends in one."""
     wanted = "ShapeTreeClassifier or ShapeTreeRegressor, a forest of them"
     found = fitted_of(estimator, FittedModel, wanted)

@@ -19,15 +19,7 @@ from shapetree._core.predictor import count_cells
 from shapetree._core.sampling import row_hashes
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
-from shapetree.data._map_join import (
-    LocalParts,
-    Parts,
-    Question,
-    Questions,
-    add,
-    add_each,
-    greatest,
-)
+from shapetree.data._map_join import LocalParts, Parts, Question, Questions, add, add_each, greatest
 from shapetree.data._sampling import first_by_hash, hash_limits, places_up_to
 from shapetree.data._shares import ShareParts, drawn_labels, in_steps, steps_of
 from shapetree.data._sums import BOUND_BITS, exact_unit, exact_units, on_grid

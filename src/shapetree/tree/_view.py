@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -20,7 +19,6 @@ from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import HeldOut, held_out_words, score_words
 from shapetree.tree._fitted import FittedForest, FittedTree
-from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._intervals import Sure, UnseenLeaf, sure_of_node, sure_of_share
 from shapetree.tree._regions import (
     Bound,
@@ -251,54 +249,16 @@ def view_of(
     return made[with_units]
 
 
-@dataclass(frozen=True, eq=False)
-class ModelView:
-    """A fitted tree, or trees of a forest, whose values are averaged; units are no names here."""
+def views_of(model: FittedTree | FittedForest) -> Iterator[TreeView]:
+    """Views of all trees, one after the other: those of a large forest would fill the memory.
 
-    fitted: FittedTree | FittedForest
-
-    @property
-    def is_forest(self) -> bool:
-        """Whether there may be several trees, of whose values predictions are the means."""
-        return isinstance(self.fitted, FittedForest)
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self.fitted.trees)
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of targets."""
-        return self.fitted.n_outputs
-
-    @cached_property
-    def features(self) -> tuple[FeatureInfo, ...]:
-        """All features."""
-        return self.fitted.names.name_features(self.fitted.features, with_units=False)
-
-    @property
-    def used_features(self) -> list[FeatureInfo]:
-        """Those that some tree reads, in the order of the table."""
-        return [self.features[j] for j in self.fitted.used_features]
-
-    @property
-    def classes(self) -> tuple[tuple[Any, ...], ...] | None:
-        """Class labels of each output; None for regression."""
-        return self.fitted.names.name_classes(self.fitted.classes)
-
-    def trees(self) -> Iterator[TreeView]:
-        """The trees one after the other: views of a large forest would fill the memory."""
-        if isinstance(self.fitted, FittedTree):
-            yield view_of(self.fitted, with_units=False)
-            return
-        for number in range(self.n_trees):
-            yield _make_view(self.fitted.fitted_tree(number), None, None, False)
-
-
-def model_view(estimator: HoldsModel) -> ModelView:
-    """The view of an estimator's tree or trees."""
-    return ModelView(fitted_model(estimator))
+    Units are no part of the names.
+    """
+    if isinstance(model, FittedTree):
+        yield view_of(model, with_units=False)
+        return
+    for number in range(len(model.trees)):
+        yield _make_view(model.fitted_tree(number), None, None, False)
 
 
 def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView:

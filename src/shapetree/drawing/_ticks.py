@@ -22,6 +22,17 @@ WHOLE = 10**7
 _MANY_DIGITS = Context(prec=700)
 # Decades up to which a logarithmic axis has marks between powers of ten.
 FEW_DECADES = 3.2
+SECOND = dt.timedelta(seconds=1)
+# Steps between marks in seconds, with how they are written, and steps in months.
+SHORT_STEPS = (
+    *((seconds, "%H:%M:%S") for seconds in (1, 2, 5, 10, 15, 30)),
+    *((60 * minutes, "%m-%d %H:%M") for minutes in (1, 2, 5, 10, 15, 30)),
+    *((3_600 * hours, "%m-%d %H:%M") for hours in (1, 2, 3, 6, 12)),
+    *((DAY * days, "%Y-%m-%d") for days in (1, 2, 7, 14)),
+)
+MONTHS = (1, 2, 3, 6, *(12 * years for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)))
+# The ends of an axis are given to the day, minute or second if it is this many of them long.
+LEAST_STEPS = 20
 
 
 def round_numbers(low: float, high: float, at_most: int) -> list[float]:
@@ -154,17 +165,7 @@ def threshold_labels(thresholds: list[float], date: DateKind | None = None) -> l
     return labels if len(set(labels)) == len(labels) else distinct(thresholds, 6)
 
 
-SECOND = dt.timedelta(seconds=1)
-# Steps between marks in seconds, with how they are written, and steps in months.
-SHORT_STEPS = (
-    *((seconds, "%H:%M:%S") for seconds in (1, 2, 5, 10, 15, 30)),
-    *((60 * minutes, "%m-%d %H:%M") for minutes in (1, 2, 5, 10, 15, 30)),
-    *((3_600 * hours, "%m-%d %H:%M") for hours in (1, 2, 3, 6, 12)),
-    *((DAY * days, "%Y-%m-%d") for days in (1, 2, 7, 14)),
-)
-MONTHS = (1, 2, 3, 6, *(12 * years for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)))
-# The ends of an axis are given to the day, minute or second if it is this many of them long.
-LEAST_STEPS = 20
+# --- dates ---
 
 
 def round_dates(low: float, high: float, at_most: int) -> list[tuple[float, str]]:

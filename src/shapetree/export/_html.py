@@ -414,6 +414,9 @@ def _fill(template: str, title: str, data: Json) -> str:
     return "".join([before, heading, between, text, after])
 
 
+# --- texts about a node: the page makes new ones only of what a visitor types in ---
+
+
 def outcome_data(view: TreeView, node: NodeView, trained: TreeView) -> Json:
     """What a node predicts; sentences on single rows are about the training rows."""
     counted = trained.nodes[node.number]

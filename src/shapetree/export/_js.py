@@ -16,10 +16,12 @@ from shapetree._files import PathLike, write_file
 from shapetree.data._columns import MAX_EXACT, Level
 from shapetree.data._table import FeatureInfo
 from shapetree.export._routes import remark, used_features
-from shapetree.tree._fitted import FittedForest, FittedTree
+from shapetree.tree._fitted import FittedForest, TreeOrForest
 from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._regions import Bound, Region
 from shapetree.tree._view import NodeView, TreeView, views_of
+
+Json = dict[str, Any]
 
 ROUTER = Path(__file__).with_name("module.js")
 
@@ -86,7 +88,7 @@ def export_js(estimator: HoldsModel, path: PathLike | None = None) -> str:
     return module
 
 
-def _ending(model: FittedTree | FittedForest) -> str:
+def _ending(model: TreeOrForest) -> str:
     """The trees, and what the module exports."""
     features = used_features(model)
     parts = {
@@ -157,7 +159,7 @@ def _node(node: NodeView, features: list[FeatureInfo]) -> Json:
     return data | shape_data(node)
 
 
-Json = dict[str, Any]
+# --- shape functions: categories by number, no infinite limits ---
 
 
 def shape_data(node: NodeView) -> Json:

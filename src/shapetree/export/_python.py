@@ -10,7 +10,7 @@ from typing import Any
 from shapetree._files import PathLike, write_file
 from shapetree.data._columns import GREATEST, Level
 from shapetree.export._routes import Check, Plan, Way, plan_for, remark, used_features
-from shapetree.tree._fitted import FittedForest, FittedTree, TreeOrForest
+from shapetree.tree._fitted import FittedForest, TreeOrForest
 from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._regions import Bound
 from shapetree.tree._view import NodeView, TreeView, views_of
@@ -207,7 +207,7 @@ def export_python(estimator: HoldsModel, path: PathLike | None = None) -> str:
     return source
 
 
-def _source(model: FittedTree | FittedForest) -> str:
+def _source(model: TreeOrForest) -> str:
     used_features(model)  # refuses names that are the same
     said = remark(model)
     what = "forest of decision trees" if isinstance(model, FittedForest) else "decision tree"
@@ -218,7 +218,7 @@ def _source(model: FittedTree | FittedForest) -> str:
     return "".join([INTRODUCTION.replace("{what}", what), comment, body, *helpers])
 
 
-def _tree(model: FittedTree | FittedForest) -> str:
+def _tree(model: TreeOrForest) -> str:
     """What a tree's leaves predict, and functions that find them."""
     (view,) = views_of(model)
     leaves = [node for node in view.nodes if node.is_leaf]
@@ -226,7 +226,7 @@ def _tree(model: FittedTree | FittedForest) -> str:
     return table + _opening(model, "LEAVES[leaf(row)][0]") + REASONS + _body(view, _leaf)
 
 
-def _forest(model: FittedTree | FittedForest) -> str:
+def _forest(model: TreeOrForest) -> str:
     """What the leaves of all trees predict, functions that find them, and their means."""
     sizes = (
         [1] * model.n_outputs

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 from shapetree.data._columns import GREATEST
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._fitted import FittedForest, FittedTree, TreeOrForest
+from shapetree.tree._fitted import TreeOrForest
 from shapetree.tree._regions import Bound, Segment
 from shapetree.tree._view import NodeView, TreeView
 
@@ -126,12 +126,12 @@ def ways_by_branch(node: NodeView) -> Ways:
     return {branch: tuple(ways[branch]) for branch in sorted(ways)}
 
 
-def features_read(model: FittedTree | FittedForest) -> list[FeatureInfo]:
+def features_read(model: TreeOrForest) -> list[FeatureInfo]:
     """Features that some tree reads, in the order of the table."""
     return [model.shown_features[j] for j in model.used_features]
 
 
-def used_features(model: FittedTree | FittedForest) -> list[FeatureInfo]:
+def used_features(model: TreeOrForest) -> list[FeatureInfo]:
     """The same features, whose names must differ."""
     features = features_read(model)
     require_distinct([feature.name for feature in features])

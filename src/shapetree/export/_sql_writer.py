@@ -11,7 +11,7 @@ from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.export._dialects import Dialect
 from shapetree.export._routes import Check, Plan, Way, plan_for, reasons_of
-from shapetree.tree._fitted import FittedForest, FittedTree, TreeOrForest
+from shapetree.tree._fitted import FittedForest, TreeOrForest
 from shapetree.tree._regions import Bound
 from shapetree.tree._view import NodeView, TreeView, views_of
 
@@ -53,7 +53,7 @@ class SqlWriter:
             return texts[0]
         return self._listed([f"{start}{number}" for number in range(len(texts))], texts)
 
-    def _predictions(self, model: FittedTree | FittedForest) -> list[str]:
+    def _predictions(self, model: TreeOrForest) -> list[str]:
         """One expression for each target."""
         targets = range(model.n_outputs)
         if model.shown_classes is None:
@@ -68,7 +68,7 @@ class SqlWriter:
         (view,) = views_of(model)
         return [self._outcomes(view, partial(self._prediction, target)) for target in targets]
 
-    def _shares(self, model: FittedTree | FittedForest) -> str:
+    def _shares(self, model: TreeOrForest) -> str:
         """One expression for each class of each target."""
         assert model.shown_classes is not None
         names, places = [], []

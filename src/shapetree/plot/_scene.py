@@ -32,6 +32,9 @@ from shapetree.tree._words import category_name, number_and_spread, predicted_wo
 MINUTES = len("2024-12-31 23:59")
 
 
+# --- the row to mark ---
+
+
 @dataclass(frozen=True)
 class MarkedRow:
     """A row that a picture marks: the nodes it passes, and its values by feature name."""
@@ -134,6 +137,9 @@ def _from_array(row: Any) -> list[Any]:
         )
     values: list[Any] = array.tolist()
     return values
+
+
+# --- how a tree is shown ---
 
 
 @dataclass(frozen=True)

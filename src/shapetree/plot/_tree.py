@@ -148,6 +148,9 @@ def _drawing(scene: Scene, direction: str | None, title: str | None) -> Canvas:
     return canvas
 
 
+# --- one node ---
+
+
 def plot_node(
     estimator: HoldsTree,
     node: int = 0,

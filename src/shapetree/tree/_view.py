@@ -18,7 +18,7 @@ from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import HeldOut, held_out_words, score_words
-from shapetree.tree._fitted import FittedForest, FittedTree
+from shapetree.tree._fitted import FittedTree, TreeOrForest
 from shapetree.tree._intervals import Sure, UnseenLeaf, sure_of_node, sure_of_share
 from shapetree.tree._regions import (
     Bound,
@@ -249,7 +249,7 @@ def view_of(
     return made[with_units]
 
 
-def views_of(model: FittedTree | FittedForest) -> Iterator[TreeView]:
+def views_of(model: TreeOrForest) -> Iterator[TreeView]:
     """Views of all trees, one after the other: those of a large forest would fill the memory.
 
     Units are no part of the names.

@@ -45,8 +45,6 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show where errors come fro
 def names_in(text: str | None) -> list[str]:
     """Names in a comma-separated list.
 
-    Examples
-    --------
     >>> names_in("age, sex"), names_in(None)
     (['age', 'sex'], [])
     """
@@ -67,8 +65,6 @@ def settings_in(texts: list[str] | None, option: str) -> dict[str, str]:
 def value_in(text: str) -> Any:
     """A parameter's value: JSON, `None`, or else the text itself.
 
-    Examples
-    --------
     >>> value_in("0.5"), value_in("None"), value_in("gini")
     (0.5, None, 'gini')
     """

@@ -213,8 +213,6 @@ def numbers_of(texts: pa.StringArray, separator: str | None) -> pa.DoubleArray:
     thousands. Percentages and amounts of money are the numbers that are written, if all of them
     have the same sign; ambiguous amounts do not count as numbers.
 
-    Examples
-    --------
     >>> def read(separator, *texts):
     ...     return numbers_of(pa.array(texts), separator).to_pylist()
     >>> read(",", "1.5", "2"), read(";", "1,5", "2"), read(",", "1,500"), read(",", "1", "one")
@@ -278,8 +276,6 @@ def as_dates(texts: pa.StringArray) -> pa.TimestampArray | None:
     Where the year is last, full stops mean that the day comes first. Otherwise some day above 12
     must tell. Either all dates have a time zone, or none has.
 
-    Examples
-    --------
     >>> as_dates(pa.array(["2024-03-05", "2024-03-05 14:30"]))[1].as_py()
     datetime.datetime(2024, 3, 5, 14, 30)
     >>> as_dates(pa.array(["5.3.2024"]))[0].as_py(), as_dates(pa.array(["03/05/2024"]))

@@ -81,8 +81,6 @@ def size_of(model: Any) -> tuple[int, int]:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number of things.
 
-    Examples
-    --------
     >>> counted(1, "leaf", "leaves"), counted(2000, "leaf", "leaves")
     ('1 leaf', '2,000 leaves')
     """

@@ -230,8 +230,6 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _safe_label(label: Any) -> Any:
     """A text that a spreadsheet does not run, and that is harmless in a terminal.
 
-    Examples
-    --------
     >>> _safe_label("=1+1"), _safe_label("<=50K"), _safe_label(-1)
     ("'=1+1", '<=50K', -1)
     """

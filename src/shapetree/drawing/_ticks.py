@@ -38,8 +38,6 @@ LEAST_STEPS = 20
 def round_numbers(low: float, high: float, at_most: int) -> list[float]:
     """A few round numbers between two bounds.
 
-    Examples
-    --------
     >>> round_numbers(0.3, 9.7, 5)
     [2.0, 4.0, 6.0, 8.0]
     """
@@ -62,8 +60,6 @@ def round_numbers(low: float, high: float, at_most: int) -> list[float]:
 def round_powers(low: float, high: float, at_most: int) -> list[float]:
     """Round numbers between two positive bounds, of about equal ratios.
 
-    Examples
-    --------
     >>> round_powers(0.3, 25.0, 6), round_powers(1e-3, 2e5, 4)
     ([0.5, 1.0, 2.0, 5.0, 10.0, 20.0], [0.01, 1.0, 100.0, 10000.0])
     """
@@ -91,8 +87,6 @@ def share_of(value: float, low: float, high: float) -> float:
 def number(value: float, digits: int = 3) -> str:
     """A number to some digits, in powers of ten where that is shorter.
 
-    Examples
-    --------
     >>> number(0.25), number(123456.0, 6), number(1e15), number(1.5e-12)
     ('0.25', '123456', '1e15', '1.5e-12')
     """
@@ -109,8 +103,6 @@ def number(value: float, digits: int = 3) -> str:
 def distinct(values: list[float], digits: int = 3) -> list[str]:
     """Ascending numbers in as few digits as needed to tell neighbours apart.
 
-    Examples
-    --------
     >>> distinct([0.12341, 0.12349]), distinct([1.0, 2.0])
     (['0.1234', '0.1235'], ['1', '2'])
     """
@@ -129,8 +121,6 @@ def end_labels(
     Labels lie between the numbers and at most `slack` away from them; by default, that is too
     little to be seen on an axis. Whole numbers are exact.
 
-    Examples
-    --------
     >>> end_labels(0.4999, 15.0001), end_labels(3.7809e-4, 0.99956), end_labels(1.00001, 1.00003)
     (('0.5', '15'), ('0.001', '0.999'), ('1.00001', '1.00003'))
     """
@@ -171,8 +161,6 @@ def threshold_labels(thresholds: list[float], date: DateKind | None = None) -> l
 def round_dates(low: float, high: float, at_most: int) -> list[tuple[float, str]]:
     """A few moments between two, at the beginnings of years, months, days and so on, with labels.
 
-    Examples
-    --------
     >>> [label for _, label in round_dates(1.68e9, 1.71e9, 4)]
     ['2023-04', '2023-07', '2023-10', '2024-01']
     >>> [label for _, label in round_dates(1.710e9, 1.7101e9, 3)]
@@ -210,8 +198,6 @@ def _months(low: float, high: float, step: int) -> Iterator[tuple[float, int, in
 def end_dates(low: float, high: float, date: DateKind) -> tuple[str, str]:
     """The least and the greatest of some moments, rounded so that they stay between them.
 
-    Examples
-    --------
     >>> end_dates(1.68e9, 1.71e9, "time"), end_dates(0.0, 90.5, "time")
     (('2023-03-29', '2024-03-09'), ('1970-01-01', '1970-01-01 00:01:30'))
     """

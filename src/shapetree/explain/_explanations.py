@@ -53,8 +53,6 @@ def beyond_words(
 ) -> str:
     """Say that a number or date is outside a range.
 
-    Examples
-    --------
     >>> beyond_words("age", 150.0, 17.0, 90.0)
     'age = 150 is outside the range 17 to 90 seen in training'
     """

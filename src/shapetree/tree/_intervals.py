@@ -35,8 +35,6 @@ class Sure(NamedTuple):
 def sure_of_share(share: float, n_rows: float) -> Sure | None:
     """Wilson's interval of a share of some rows, which may be an effective number of them.
 
-    Examples
-    --------
     >>> [round(number, 3) for number in sure_of_share(1.0, 5)[:3]]
     [1.0, 0.566, 1.0]
     """

@@ -39,8 +39,6 @@ SAME_SHARE = 1e-9
 def listing(words: Sequence[str]) -> str:
     """Words as a list.
 
-    Examples
-    --------
     >>> listing(["red"]), listing(["red", "green", "blue"])
     ('red', 'red, green and blue')
     """
@@ -52,8 +50,6 @@ def listing(words: Sequence[str]) -> str:
 def printable(text: str) -> str:
     r"""Text on one line, without characters that could change what a terminal or a page shows.
 
-    Examples
-    --------
     >>> printable("red\x1b[2Jblue\u2028green")
     'red·[2Jblue·green'
     """
@@ -65,8 +61,6 @@ def printable(text: str) -> str:
 def n_rows_words(n_rows: int) -> str:
     """A number of rows.
 
-    Examples
-    --------
     >>> n_rows_words(1), n_rows_words(12345)
     ('1 row', '12,345 rows')
     """
@@ -79,8 +73,6 @@ def n_rows_words(n_rows: int) -> str:
 def readable(threshold: float, date: DateKind | None = None) -> str:
     """A threshold as all bounds name it.
 
-    Examples
-    --------
     >>> readable(1033.5), readable(0.14234999999999998)
     ('1033.5', '0.14235')
     """
@@ -99,8 +91,6 @@ def interval(
 
     Dates are always exact.
 
-    Examples
-    --------
     >>> interval("age", 17, math.inf), interval("dose", 0.3, 1.5)
     ('age > 17', 'dose in (0.3, 1.5]')
     >>> interval("dose", 0.3, 0.14234999999999998 * 10)
@@ -150,8 +140,6 @@ def weighted_sum(
 ) -> str:
     """A pair's weighted sum, the first weight being 0 or 1; exact unless digits are given.
 
-    Examples
-    --------
     >>> weighted_sum((1.0, -0.5), ("x", "y")), weighted_sum((0.0, 1.0), ("x", "y"))
     ('x - 0.5·y', 'y')
     """
@@ -176,8 +164,6 @@ def _shorter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
 def category_name(category: Level | np.bool_) -> str:
     """A category as it is shown: true and false are yes and no.
 
-    Examples
-    --------
     >>> category_name(True), category_name("red")
     ('yes', 'red')
     """
@@ -194,8 +180,6 @@ def category_words(
     Missing values and new categories are neither. The others are those of the feature, or `among`
     those that can come to a node.
 
-    Examples
-    --------
     >>> category_words(FeatureInfo("size", ("L", "M", "S")), ("L", "M"))
     'size in {L, M}'
     """
@@ -379,8 +363,6 @@ def share_words(view: TreeView, node: NodeView, output: int = 0, is_brief: bool 
 def range_words(sure: Sure | UnseenLeaf, kind: str = "share") -> str:
     """An interval of shares or of numbers.
 
-    Examples
-    --------
     >>> range_words(Sure(0.79, 0.62, 0.896, "share"))
     '62 to 90 %'
     """

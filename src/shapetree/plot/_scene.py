@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -87,42 +87,38 @@ def read_row(fitted: FittedTree, view: TreeView, row: Any, node: int) -> MarkedR
 
 def _values(row: Any, fitted: FittedTree) -> list[Any]:
     """The row's values in the order of the features, by the names in training or those shown."""
-    names, shown = set(fitted.feature_names), set(fitted.names.features or ())
+    names, shown = fitted.feature_names, list(fitted.names.features or ())
     native = nw.from_native(row, pass_through=True, allow_series=True)
+    labels: list[Any] | None = None
     if isinstance(row, Mapping):
-        return _by_name(list(row), list(row.values()), fitted)
-    if isinstance(native, nw.DataFrame):
+        labels, values = list(row), list(row.values())
+    elif isinstance(native, nw.DataFrame):
         if native.shape[0] != 1:
             raise ValueError(f"row must be one row, got a table of {native.shape[0]} rows")
-        return _by_name(native.columns, native.row(0), fitted)
-    if isinstance(native, nw.Series):
-        values = native.to_list()
-        labels = list(getattr(row, "index", []))
-        if set(map(str, labels)) in (names, shown):
-            return _by_name(labels, values, fitted)
+        labels, values = native.columns, list(native.row(0))
+    elif isinstance(native, nw.Series):
+        index, values = list(getattr(row, "index", [])), native.to_list()
+        labels = index if set(map(str, index)) in (set(names), set(shown)) else None
     else:
         values = _from_array(row)
-    if len(values) != len(fitted.feature_names):
-        raise ValueError(
-            f"row has {len(values)} values, but the tree was fitted on "
-            f"{len(fitted.feature_names)} features; give one value for each"
-        )
-    return values
-
-
-def _by_name(labels: Any, cells: Any, fitted: FittedTree) -> list[Any]:
-    values = dict(zip(map(str, labels), cells, strict=True))
-    names: Sequence[str] = fitted.feature_names
-    shown = fitted.names.features or ()
-    if values.keys() != set(names) and values.keys() == set(shown):
+    if labels is None:
+        if len(values) != len(names):
+            raise ValueError(
+                f"row has {len(values)} values, but the tree was fitted on {len(names)} features; "
+                "give one value for each"
+            )
+        return values
+    given = dict(zip(map(str, labels), values, strict=True))
+    if given.keys() != set(names) and given.keys() == set(shown):
         names = shown
-    lacking = [name for name in names if name not in values]
+    lacking = [name for name in names if name not in given]
     if lacking:
         raise ValueError(f"row has no value for the feature {lacking[0]!r}; give one, or None")
-    unknown = [name for name in values if name not in set(names)]
+    known = set(names)
+    unknown = [name for name in given if name not in known]
     if unknown:
         raise ValueError(f"row has a value for {unknown[0]!r}, which is not a feature of the tree")
-    return [values[name] for name in names]
+    return [given[name] for name in names]
 
 
 def _from_array(row: Any) -> list[Any]:

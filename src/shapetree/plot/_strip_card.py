@@ -121,13 +121,7 @@ class StripCard(Card, ABC):
 
 
 class MeansPanel:
-    """Means of a numeric target along a strip, on an axis of their own.
-
-    Attributes
-    ----------
-    label_width : float
-        Room for the axis on the left.
-    """
+    """Means of a numeric target along a strip, on an axis of their own."""
 
     def __init__(self, density: Density, size: float) -> None:
         assert density.totals is not None
@@ -140,6 +134,7 @@ class MeansPanel:
         self._size, self._range = size, (low, high)
         marks = round_numbers(low, high, 4) or [low, high]
         self._ticks = list(zip(marks, distinct(marks), strict=True))
+        # Room for the axis on the left.
         self.label_width = max(width(label, size) for _, label in self._ticks) + TICK + 2
 
     def draw(

@@ -85,7 +85,7 @@ def check_inputs(*inputs: Path | None) -> None:
         raise Misuse("standard input (-) can be read only once; name a file for the other")
 
 
-def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
     """Refuse outputs that cannot be written, or that would overwrite something in use."""
     taken = {path.resolve(): "it is read by this command" for path in inputs if path is not None}
     for path in outputs:

@@ -245,7 +245,7 @@ class Split:
     is_stratified: bool
 
 
-def split_rows(data: TrainingData, test_size: float, seed: int, by: str | None = None) -> Split:
+def split_rows(data: TrainingData, test_size: float, seed: int, by: str | None) -> Split:
     """Hold out rows for the test, the same share of each class if classes are large enough.
 
     "time=NAME" holds out the latest rows, "group=NAME" all rows of some groups, and "stratum=NAME"

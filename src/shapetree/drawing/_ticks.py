@@ -147,7 +147,7 @@ def _end_label(value: float, slack: float, rounding: str) -> str:
     return number(float(decimal) or 0.0, len(decimal.as_tuple().digits))
 
 
-def threshold_labels(thresholds: list[float], date: DateKind | None = None) -> list[str]:
+def threshold_labels(thresholds: list[float], date: DateKind | None) -> list[str]:
     """Thresholds in words, all of them different."""
     labels = [readable(threshold, date) for threshold in thresholds]
     if date is not None:

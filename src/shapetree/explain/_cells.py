@@ -92,8 +92,8 @@ def nearest(
     low: np.ndarray,
     high: np.ndarray,
     is_whole: np.ndarray,
-    step: int = 1,
-    limits: tuple[float, float] = (-np.inf, np.inf),
+    step: int,
+    limits: tuple[float, float],
 ) -> np.ndarray:
     """The nearest value above `low`, at most `high` and within limits; NaN if there is none.
 

@@ -65,11 +65,11 @@ def read_flip_constraints(
     view: TreeView,
     names: Sequence[str],
     labels: Sequence[np.ndarray] | None,
-    fixed: Any = None,
-    only: Any = None,
-    direction: Any = None,
-    target: Any = None,
-    unseen: bool = False,
+    fixed: Any,
+    only: Any,
+    direction: Any,
+    target: Any,
+    unseen: bool,
 ) -> FlipConstraints:
     """The constraints that a user's parameters of `explain` describe.
 

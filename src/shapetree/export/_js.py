@@ -15,7 +15,7 @@ from typing import Any
 from shapetree._files import PathLike, write_file
 from shapetree.data._columns import MAX_EXACT, Level
 from shapetree.data._table import FeatureInfo
-from shapetree.export._routes import remark, used_features
+from shapetree.export._routes import remark, require_plain, used_features
 from shapetree.tree._fitted import FittedForest, TreeOrForest
 from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._regions import Bound, Region
@@ -128,12 +128,9 @@ def _classes(classes: tuple[tuple[Any, ...], ...]) -> list[list[Any]]:
     return [[_value(label) for label in labels] for labels in classes]
 
 
-def _value(value: Any) -> str | bool | int | float:
+def _value(value: Any) -> Any:
     """A label or a category, if JavaScript has such values."""
-    if not isinstance(value, str | bool | int | float):
-        raise TypeError(
-            f"classes must be text, numbers or bools to be written as JavaScript, got {value!r}"
-        )
+    require_plain(value, "JavaScript")
     if isinstance(value, int) and abs(value) > MAX_EXACT:
         raise ValueError(f"JavaScript has no whole numbers as large as {value}; use text instead")
     return value

@@ -9,7 +9,15 @@ from typing import Any
 
 from shapetree._files import PathLike, write_file
 from shapetree.data._columns import GREATEST, Level
-from shapetree.export._routes import Check, Plan, Way, plan_for, remark, used_features
+from shapetree.export._routes import (
+    Check,
+    Plan,
+    Way,
+    plan_for,
+    remark,
+    require_plain,
+    used_features,
+)
 from shapetree.tree._fitted import FittedForest, TreeOrForest
 from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._regions import Bound
@@ -318,10 +326,7 @@ def _tuple(items: Any) -> str:
 
 def _literal(value: Any) -> str:
     """A label, a category or a number as Python reads it."""
-    if not isinstance(value, str | bool | int | float):
-        raise TypeError(
-            f"classes must be text, numbers or bools to be written as Python, got {value!r}"
-        )
+    require_plain(value, "Python")
     if isinstance(value, str):
         return repr(str.__str__(value))  # as the plain text that it is
     if not isinstance(value, bool):

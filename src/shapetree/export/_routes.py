@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from shapetree.data._columns import GREATEST
 from shapetree.data._table import FeatureInfo
@@ -136,6 +136,14 @@ def used_features(model: TreeOrForest) -> list[FeatureInfo]:
     features = features_read(model)
     require_distinct([feature.name for feature in features])
     return features
+
+
+def require_plain(value: Any, language: str) -> None:
+    """Refuse labels that are no values of other languages."""
+    if not isinstance(value, str | bool | int | float):
+        raise TypeError(
+            f"classes must be text, numbers or bools to be written as {language}, got {value!r}"
+        )
 
 
 def require_distinct(names: Iterable[str], advice: str = "rename them") -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.export._dialects import Dialect
-from shapetree.export._routes import Check, Plan, Way, plan_for, reasons_of
+from shapetree.export._routes import Check, Plan, Way, plan_for, reasons_of, require_plain
 from shapetree.tree._fitted import FittedForest, TreeOrForest
 from shapetree.tree._regions import Bound
 from shapetree.tree._view import NodeView, TreeView, views_of
@@ -134,11 +134,8 @@ class SqlWriter:
             return str(value).upper() if self._dialect.has_bools else str(int(value))
         if isinstance(value, int):
             return str(value)
-        if isinstance(value, float):
-            return self._dialect.write_number(value)
-        raise TypeError(
-            f"classes must be text, numbers or bools to be written as SQL, got {value!r}"
-        )
+        require_plain(value, "SQL")
+        return self._dialect.write_number(value)
 
     def _lines(self, plan: Plan) -> Iterator[str]:
         if not plan.steps:

@@ -99,30 +99,30 @@ def interval(
     return join_bounds(name, lower_bound(low, digits, date), upper_bound(high, digits, date))
 
 
-@remember
 def lower_bound(
     low: float, digits: int | None = None, date: DateKind | None = None
 ) -> tuple[str, str] | None:
     """Sign and number of a lower bound, exact unless digits are given; None if there is none."""
-    if low == -math.inf:
-        return None
-    if digits is not None and date is None:
-        return ">", rounded(low, digits)
-    after = math.nextafter(low, math.inf)
-    return _shorter((">", exact(low, date)), ("≥", exact(after, date)))
+    return None if low == -math.inf else _signed(low, (">", "≥"), digits, date)
 
 
-@remember
 def upper_bound(
     high: float, digits: int | None = None, date: DateKind | None = None
 ) -> tuple[str, str] | None:
     """Sign and number of an upper bound, exact unless digits are given; None if there is none."""
-    if high == math.inf:
-        return None
+    return None if high == math.inf else _signed(high, ("≤", "<"), digits, date)
+
+
+@remember
+def _signed(
+    limit: float, signs: tuple[str, str], digits: int | None, date: DateKind | None
+) -> tuple[str, str]:
+    """A limit with the first sign or, if that is shorter, the next number with the second."""
     if digits is not None and date is None:
-        return "≤", rounded(high, digits)
-    after = math.nextafter(high, math.inf)
-    return _shorter(("≤", exact(high, date)), ("<", exact(after, date)))
+        return signs[0], rounded(limit, digits)
+    texts = exact(limit, date), exact(math.nextafter(limit, math.inf), date)
+    is_shorter = len(texts[1]) < len(texts[0]) and texts[1] != "inf"
+    return signs[is_shorter], texts[is_shorter]
 
 
 def join_bounds(name: str, lower: tuple[str, str] | None, upper: tuple[str, str] | None) -> str:
@@ -152,10 +152,6 @@ def weighted_sum(
         return first
     weight = exact(abs(b)) if digits is None else rounded(abs(b), digits)
     return f"{first} {'-' if b < 0 else '+'} {weight}·{second}"
-
-
-def _shorter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
-    return other if len(other[1]) < len(one[1]) and other[1] != "inf" else one
 
 
 # --- categories ---

@@ -343,13 +343,13 @@ def explain(
         "target": None if target is None else _target_in(target, fitted),
         "unseen": unseen or None,
     }
-    wishes = {name: value for name, value in given.items() if value is not None}
+    constraints = {name: value for name, value in given.items() if value is not None}
     rows = rows_for(fitted, table, console)
     with console.progress("Explaining"):
         try:
-            explanations = tree.explain(rows, **wishes)
+            explanations = tree.explain(rows, **constraints)
         except (ValueError, TypeError) as error:
-            if not wishes:
+            if not constraints:
                 raise
             raise Misuse(f"--{message_of(error)}") from error
     records = []

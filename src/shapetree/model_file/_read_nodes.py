@@ -10,7 +10,7 @@ import numpy as np
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import PREFIX, AlignedParts, Json, Lists, NotAModel, Part
 from shapetree.model_file._format import Frame, features_kind, node_kinds
-from shapetree.model_file._kinds import INT32, Told
+from shapetree.model_file._kinds import INT32, SparseMember
 from shapetree.tree._arrays import TreeArrays, links_of
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes, starts
 from shapetree.tree._sketch import MAX_DENSE, Density, NodeSketch, PackedCounts, Scatter, packed
@@ -272,8 +272,8 @@ def read_sketches(
     for group in groups.values():
         for name, its in group.told["sketch"].items():
             if name in ("mean", "deviation", "skewness", "median", "weighed", "squared_weights"):
-                told = its if isinstance(its, Told) else Told([*range(len(group.parts))], its)
-                for i, values in told.each().items():
+                is_sparse = isinstance(its, SparseMember)
+                for i, values in its.each().items() if is_sparse else enumerate(its):
                     of_nodes[group.numbers[i]][name] = values
     for name in groups.keys() & {"ordered", "categorical"}:
         for number, density in _read_densities(groups[name], shapes, counts, counted, frame):

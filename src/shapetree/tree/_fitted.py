@@ -91,7 +91,7 @@ class FittedModel:
 
     @cached_property
     def shown_features(self) -> tuple[FeatureInfo, ...]:
-        """The features under their names to show."""
+        """The features under their names to show, without units."""
         return self.names.name_features(self.features, with_units=False)
 
     @property

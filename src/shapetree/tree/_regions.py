@@ -123,7 +123,6 @@ class PairPlane:
     def __init__(
         self, shape: PairShape, features: list[FeatureInfo], arriving: Sequence[np.ndarray]
     ) -> None:
-        # Of each feature, only categories that arrive here are spoken of.
         self.cuts = cuts_of(shape)
         self._branches = shape.branch_of_piece.tolist()
         places = [
@@ -132,7 +131,8 @@ class PairPlane:
             )
             for feature, its, its_places in zip(features, arriving, shape.positions, strict=True)
         ]
-        # Positions of those that do not count as missing, these in their order, and those that do.
+        # Of the categories that arrive here: positions of those that do not count as missing, these
+        # in the order of their positions, and those that do.
         self.known = [{c: at for c, at in its.items() if not np.isnan(at)} for its in places]
         self.in_order = tuple(tuple(sorted(its, key=its.__getitem__)) for its in self.known)
         self.missing = tuple(tuple(c for c, at in its.items() if np.isnan(at)) for its in places)

@@ -44,9 +44,17 @@ def shape_from_bins(
 ) -> ShapeFunction:
     """Shape function in the feature's own values, from one over bins.
 
-    The branches of bins, (bins.n_bins + 1,), end with that of missing values, and are
-    NO_BRANCH_MARK for bins that hold no row; their values go to the largest branch. If instead all
-    bins have a branch, their numbers of rows tell which hold some; categories without keep theirs.
+    Parameters
+    ----------
+    feature : int
+    bins : FeatureBins
+    branch_of_bin : array of shape (bins.n_bins + 1,)
+        Ends with the missing bin; NO_BRANCH_MARK for bins that hold no row.
+    n_branches : int
+    largest_branch : int
+        Where values go if training saw none like them.
+    n_rows : int array of shape (bins.n_bins + 1,), optional
+        Rows of each bin, if all have a branch. Categories without rows keep theirs.
     """
     saw_missing = bool(branch_of_bin[-1] != NO_BRANCH_MARK if n_rows is None else n_rows[-1] > 0)
     missing_branch = int(branch_of_bin[-1]) if saw_missing else largest_branch

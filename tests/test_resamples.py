@@ -15,7 +15,7 @@ from shapetree.fit._local_backend import training_rows
 from shapetree.fit._resamples import N_RESAMPLES, SHARE_DRAWN, Evidence
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import bin_rows
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._view import view_of
 
 N_SEEDS = len(seeds(10))

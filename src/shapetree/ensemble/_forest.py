@@ -25,7 +25,7 @@ from shapetree.grow._feature_order import feature_order
 from shapetree.grow._grower import Trees
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest
 from shapetree.tree._naming import Names
 from shapetree.tree._packed_trees import PackedTree, PackedTrees
 from shapetree.tree._sketch import edges_of_targets

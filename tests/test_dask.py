@@ -205,8 +205,9 @@ def test_workers_are_told_messages_of_any_size(client, size, beyond):
         # Several messages of one size at once: none is taken for another.
         tables = [np.full((size + beyond) // 8, float(number)) for number in range(3)]
         tables += [[*map(str, range((size + beyond) // 60)), number] for number in (3.0, 4.0)]
-        of_parts = [cluster.each(last_of, [10.0, 20.0], table=table) for table in tables]
-        messages = cluster.each(last_of, [0.0] * 5, [cluster.message(table) for table in tables])
+        of_parts = [cluster.make([[1], [0]], last_of, [10.0, 20.0], table=t) for t in tables]
+        told = [cluster.message(table) for table in tables]
+        messages = cluster.make([[4, 0], [1, 2, 3]], last_of, [0.0] * 5, told)
         each = zip(of_parts, tables, strict=True)
         sums = [parts.find(_cluster.itself, sum, Plus(table)) for parts, table in each]
         numbers = np.arange(5.0)

@@ -10,9 +10,9 @@ import pickle
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from distributed import CancelledError, Client, Future, TimeoutError, default_client
 from distributed.comm.core import CommClosedError
@@ -75,28 +75,34 @@ class Cluster:
         """Have the workers compute what was delayed."""
         return self._note(self._client.compute(list(collections)))
 
-    def each(
-        self, function: Callable[..., Any], *columns: Sequence[Any], **shared: Any
-    ) -> ClusterParts:
-        """Apply a function to every part: columns hold a part's own arguments, others are shared.
+    def group(self, function: Callable[..., Any], *columns: list[Any]) -> ClusterParts:
+        """Apply a function to each part's own of some columns, the first of which is of futures.
 
-        The results stay on the workers.
+        Parts that stand on one worker are in one task from now on: a task takes Dask as long as a
+        small part takes to answer.
         """
-        groups, *others = [[[own] for own in column] for column in columns]
-        return self.of_groups(function, groups, others, False, shared)
+        return self.make(self._numbers_by_group(columns[0]), function, *columns)
 
-    def of_groups(
+    def make(
         self,
+        numbers: list[list[int]],
         function: Callable[..., Any],
-        groups: Sequence[Any],
-        columns: Sequence[Sequence[Any]],
-        are_lists: bool,
-        shared: dict[str, Any],
+        *columns: ClusterParts | list[Any],
+        **shared: Any,
     ) -> ClusterParts:
-        """The same for groups of parts, of which tasks make lists; or each is a single part."""
-        keys = keys_of(function, len(groups))
-        message = partial(function, **shared), are_lists
-        return ClusterParts(self, self.map(_made, keys, message, groups, *columns), are_lists)
+        """Apply a function to each part's own of some columns, and to what all of them share.
+
+        The results stay on the workers. Numbers are those of the parts in each group.
+        """
+        grouped = [
+            [[column[number] for number in its] for its in numbers]
+            if isinstance(column, list)
+            else column.futures
+            for column in columns
+        ]
+        keys = keys_of(function, len(numbers))
+        futures = self.map(_made, keys, partial(function, **shared), *grouped)
+        return ClusterParts(self, futures, numbers)
 
     def map(
         self, task: Callable[..., Any], keys: list[str], shared: Any, *columns: Sequence[Any]
@@ -149,27 +155,24 @@ class Cluster:
         self._wait_for(futures)
         return [value_of(each) for each in self._client.gather(list(futures))]
 
-    def groups(
-        self, futures: Sequence[Future[Any]], must_be_level: bool
-    ) -> list[list[Future[Any]]]:
-        """Futures that stand on the same worker, in as many groups as that has threads.
+    def _numbers_by_group(self, futures: Sequence[Future[Any]]) -> list[list[int]]:
+        """Numbers of the parts of each group: as many groups as a worker has threads.
 
-        If these must be level, what is too much for a worker goes to one that has less. It is where
-        futures stand now: if a worker is lost, all of a group will be made anew.
+        It is where futures stand now, but what is too much for one goes to another that has less.
+        If a worker is lost, all of a group will be made anew.
         """
         self._wait_for(futures)
         where, n_threads = self._client.who_has(futures), self._client.nthreads()
-        by_worker: dict[str, list[Future[Any]]] = {worker: [] for worker in n_threads}
-        for future in futures:
-            by_worker.setdefault(next(iter(where[future.key]), ""), []).append(future)
+        by_worker: dict[str, list[int]] = {worker: [] for worker in n_threads}
+        for number, future in enumerate(futures):
+            by_worker.setdefault(next(iter(where[future.key]), ""), []).append(number)
         groups = [
-            by_worker[worker][first :: n_threads.get(worker, 1)]
-            for worker in by_worker
+            its[first :: n_threads.get(worker, 1)]
+            for worker, its in by_worker.items()
             for first in range(n_threads.get(worker, 1))
         ]
-        if must_be_level:
-            level_out(groups)
-        return [group for group in groups if group]
+        level_out(groups)
+        return [sorted(group) for group in groups if group]
 
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
         """Wait until tasks have ended; warn if there are no workers."""
@@ -214,57 +217,51 @@ class ClusterParts:
     ----------
     cluster : Cluster
     futures : list of Future
-        Of every part; or of lists of some parts, which stand on the same worker.
-    are_lists : bool
-        Whether they are of lists, which can be asked and changed; `each` and columns are for
-        single parts.
+        Of lists of some parts each, which stand on the same worker.
+    numbers : list of lists of int
+        Which parts these are.
     """
 
-    def __init__(self, cluster: Cluster, futures: list[Future[Any]], are_lists: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, futures: list[Future[Any]], numbers: list[list[int]]
+    ) -> None:
         self.cluster = cluster
         self.futures = futures
-        self._are_lists = are_lists
+        self.numbers = numbers
         self._changes: list[Callable[..., Any]] = []
-
-    def __len__(self) -> int:
-        return len(self.futures)
 
     def __del__(self) -> None:
         self.cluster.release(self.futures)
 
-    def each(self, function: Callable[..., Any], *columns: Any, **shared: Any) -> ClusterParts:
-        """Apply a function to what is held of every part, and to its own of some columns."""
-        return self.cluster.each(function, self.futures, *columns, **shared)
+    def make(
+        self, function: Callable[..., Any], *columns: ClusterParts | list[Any], **shared: Any
+    ) -> ClusterParts:
+        """What a function makes of each part, and of its own of some columns."""
+        return self.cluster.make(self.numbers, function, self, *columns, **shared)
 
-    def ask(
-        self, of: Callable[..., Any], join: Join, finish: Any = None, *, columns: Sequence[Any] = ()
-    ) -> Any:
-        """One answer of all parts, and of their own of some columns."""
-        return self.cluster.joined(self._answers(of, join, columns), join, finish)
+    def ask(self, of: Callable[..., Any], join: Join, finish: Any = None) -> Any:
+        """One answer of all parts."""
+        return self.cluster.joined(self._answers(of, join), join, finish)
 
     def find(self, of: Callable[..., Any], join: Join, finish: Callable[..., Any]) -> Future[Any]:
         """One answer of all parts that stays on the workers."""
         return self.cluster.join(self._answers(of, join), join, finish)
 
-    def _answers(
-        self, of: Callable[..., Any], join: Join, columns: Sequence[Any] = ()
-    ) -> list[Future[Any]]:
+    def _answers(self, of: Callable[..., Any], join: Join) -> list[Future[Any]]:
         """Answers of every task's parts, before which these are changed."""
-        groups = self.futures if self._are_lists else [[future] for future in self.futures]
-        own = [[[each] for each in column] for column in columns]
+        n, own = len(self.futures), self.futures
         change = PartsChange(uuid.uuid4().hex, tuple(self._changes)) if self._changes else None
-        message = of, join, change
-        answers = self.cluster.map(_answered, keys_of(of, len(groups)), message, groups, *own)
+        answers = self.cluster.map(_answered, keys_of(of, n), (of, join, change), own)
         if change is not None:
             # The tasks before make what these hold, so that these need not wait for each other.
-            changed = self.cluster.map(_changed, keys_of(_changed, len(groups)), change, groups)
-            self.cluster.release(self.futures)
-            self.futures, self._changes = changed, []
+            self.futures = self.cluster.map(_changed, keys_of(_changed, n), change, own)
+            self._changes = []
+            self.cluster.release(own)
         return answers
 
-    def map(self, make: Callable[..., Any], *columns: Sequence[Any]) -> MappedParts:
-        """What a function makes of each part and its own of columns, anew for each question."""
-        return MappedParts(PartsBeside(self, columns) if columns else self, make)
+    def map(self, make: Callable[..., Any]) -> MappedParts:
+        """What a function makes of each part, anew for each question."""
+        return MappedParts(self, make)
 
     def change(self, make: Callable[..., Any]) -> None:
         """Put what a function makes of each part in its place, when the next question comes."""
@@ -272,40 +269,20 @@ class ClusterParts:
 
     def results(self) -> list[Any]:
         """What is held of every part, gathered in this process."""
-        return self.cluster.results(self.futures)
+        every = zip(self.numbers, self.cluster.results(self.futures), strict=True)
+        found = {
+            n: part for numbers, parts in every for n, part in zip(numbers, parts, strict=True)
+        }
+        return [found[number] for number in range(len(found))]
 
-    def together(
-        self,
-        function: Callable[..., Any],
-        *columns: Sequence[Any],
-        must_be_level: bool = False,
-        **shared: Any,
-    ) -> ClusterParts:
-        """Apply a function to what is held of every part, in one task for parts on one worker.
-
-        A task takes Dask as long as a small part takes to answer. Parts stay where they are unless
-        the lists must be about as long.
-        """
-        groups = self.cluster.groups(self.futures, must_be_level)
-        number_of = {future.key: number for number, future in enumerate(self.futures)}
-        numbers = [[number_of[future.key] for future in group] for group in groups]
-        grouped = [[[column[number] for number in its] for its in numbers] for column in columns]
-        return self.cluster.of_groups(function, groups, grouped, True, shared)
-
-
-class PartsBeside(NamedTuple):
-    """Parts, and columns that have something of each."""
-
-    parts: ClusterParts
-    columns: Sequence[Sequence[Any]]
-
-    def ask(self, of: Callable[..., Any], join: Join, finish: Any = None) -> Any:
-        """One answer of all parts."""
-        return self.parts.ask(of, join, finish, columns=self.columns)
-
-    def map(self, make: Callable[..., Any]) -> MappedParts:
-        """What a function makes of each part, anew for each question."""
-        return MappedParts(self, make)
+    def one_by_one(self) -> Iterator[tuple[int, Any]]:
+        """The same, one part at a time, with its number; the order is that of groups."""
+        for future, numbers in zip(self.futures, self.numbers, strict=True):
+            for place, number in enumerate(numbers):
+                taken = self.cluster.map(_taken, keys_of(_taken, 1), place, [future])
+                (part,) = self.cluster.results(taken)
+                self.cluster.release(taken)
+                yield number, part
 
 
 def level_out(groups: list[list[Any]]) -> None:
@@ -329,18 +306,20 @@ def _whole(pieces: list[bytes]) -> TaskValue:
     return TaskValue(pickle.loads(b"".join(pieces)))
 
 
-def _made(message: TaskValue, group: Any, *columns: list[Any]) -> TaskValue:
-    make, are_lists = message.value
-    made = [make(*own) for own in zip(value_of(group), *map(value_of, columns), strict=True)]
-    return TaskValue(made if are_lists else made[0])
+def _made(message: TaskValue, *columns: Any) -> TaskValue:
+    each = zip(*map(value_of, columns), strict=True)
+    return TaskValue([message.value(*own) for own in each])
 
 
-def _answered(message: TaskValue, group: Any, *columns: list[Any]) -> TaskValue:
+def _taken(message: TaskValue, group: TaskValue) -> TaskValue:
+    return TaskValue(group.value[message.value])
+
+
+def _answered(message: TaskValue, group: TaskValue) -> TaskValue:
     of, join, change = message.value
     if change is not None:
         group = group.changed(change)
-    answers = [of(*own) for own in zip(value_of(group), *map(value_of, columns), strict=True)]
-    return TaskValue(joined(answers, join))
+    return TaskValue(joined([of(part) for part in group.value], join))
 
 
 def _changed(message: TaskValue, group: TaskValue) -> TaskValue:

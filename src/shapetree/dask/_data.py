@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,15 +14,13 @@ from shapetree.dask._cluster import ClusterParts
 from shapetree.dask._lazy import with_whole_rows
 from shapetree.dask._tasks import (
     KeptRows,
-    Weighing,
+    PartRows,
     part_of_table,
     recode_part,
     table_of_part,
-    targets_and_evidence,
     targets_of_part,
 )
 from shapetree.data._binning import BinnedTable, FeatureBins
-from shapetree.data._map_join import MappedParts
 from shapetree.data._parts import join_distinct
 from shapetree.data._sums import Numbers, weight_of
 from shapetree.data._table import Table, still_kept, with_seen
@@ -103,11 +101,11 @@ class DaskTable(Table):
     Attributes
     ----------
     encoded : ClusterParts
-        An `EncodedPart` of every part.
+        `PartRows` of every part.
     lengths : int array of shape (n_parts,)
         Numbers of their rows.
-    weighing : Weighing or None
-        How rows are weighed.
+    n_counted : int or None
+        How many rows all of them count as; None if each counts as one.
     kept : boolean array or None
         Which rows of the parts are the table's; None for all.
     needed : tuple of int
@@ -116,7 +114,7 @@ class DaskTable(Table):
 
     encoded: ClusterParts = field(kw_only=True)
     lengths: np.ndarray = field(kw_only=True)
-    weighing: Weighing | None = None
+    n_counted: int | None = None
     kept: np.ndarray | None = None
     needed: tuple[int, ...] = ()
 
@@ -127,16 +125,15 @@ class DaskTable(Table):
 
     def in_memory(self) -> Table:
         """The same rows, with all values in this process."""
-        parts = self.encoded.each(table_of_part, self.kept_rows).results()
+        parts = self.encoded.make(table_of_part, self.kept_rows).results()
         each = zip(*(part.columns for part in parts), strict=True)
         columns: list[np.ndarray | None] = [np.concatenate(column) for column in each]
         return Table(self.n_rows, self.features, columns, self.has_names)
 
-    def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> MappedParts:
+    def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> ClusterParts:
         """Parts of the rows on workers; see `Table`."""
-        weighing = None if counts is None else self.weighing
-        values = partial(part_of_table, weighing=weighing, needed=tuple(needed))
-        return self.encoded.map(values, self.kept_rows)
+        about = {"needed": tuple(needed), "has_counts": counts is not None}
+        return self.encoded.make(part_of_table, self.kept_rows, **about)
 
     def with_values(self, needed: Any, what: str = "") -> DaskTable:
         """The table, of which splits will read the values of some features."""
@@ -144,18 +141,24 @@ class DaskTable(Table):
 
     def with_seen_categories(self) -> DaskTable:
         """The same rows, without categories that none of them has; see `Table`."""
-        tables = self.encoded.map(table_of_part, self.kept_rows)
-        seen = tables.ask(Table.seen_codes, join_distinct)
-        features = with_seen(self.features, seen)
+        tables = self.encoded.make(table_of_part, self.kept_rows)
+        features = with_seen(self.features, tables.ask(Table.seen_codes, join_distinct))
         if features == self.features:
             return self
-        encoded = self.encoded.each(recode_part, features=features)
+        encoded = self.encoded.make(recode_part, features=features)
         return replace(self, features=features, encoded=encoded)
 
     @property
     def first_rows(self) -> list[int]:
-        """Number of each part's first row among all rows."""
+        """Number of each part's first row among all rows of the parts."""
         return np.cumsum([0, *self.lengths])[:-1].tolist()
+
+    @property
+    def first_kept(self) -> list[int]:
+        """Number of each part's first row among those that are kept."""
+        if self.kept is None:
+            return self.first_rows
+        return np.append(0, np.cumsum(self.kept))[self.first_rows].tolist()
 
     @cached_property
     def kept_rows(self) -> list[Any]:
@@ -163,10 +166,9 @@ class DaskTable(Table):
         if self.kept is None:
             return [KeptRows(None, first) for first in self.first_rows]
         masks = np.split(self.kept, self.first_rows[1:])
-        before = np.cumsum([0, *map(np.count_nonzero, masks)]).tolist()
         return [
             self.encoded.cluster.message(KeptRows(np.packbits(mask), first))
-            for mask, first in zip(masks, before, strict=False)
+            for mask, first in zip(masks, self.first_kept, strict=True)
         ]
 
 
@@ -180,14 +182,9 @@ class DaskTrainingRows(TrainingRows):
         return self.table
 
     @property
-    def _weighing(self) -> Weighing | None:
-        return None if self.weights is None else self._table.weighing
-
-    @cached_property
     def remote(self) -> Numbers:
         """Targets and weights of all rows."""
-        parts = self._table.encoded.together(targets_and_evidence, weighing=self._weighing)
-        return Numbers(parts, self.table.n_rows)
+        return Numbers(self._table.encoded.map(PartRows.numbers), self.table.n_rows)
 
     @property
     def total_weight(self) -> float:
@@ -197,8 +194,7 @@ class DaskTrainingRows(TrainingRows):
     @property
     def n_counted(self) -> int:
         """Number of rows, each as often as it counts."""
-        weighing = self._weighing
-        counted = None if weighing is None else weighing.n_counted
+        counted = self._table.n_counted
         return self.table.n_rows if counted is None else counted
 
     def gather(self) -> TrainingRows:
@@ -211,8 +207,8 @@ class DaskTrainingRows(TrainingRows):
         dtype = np.dtype(np.float64)
         if self.n_classes is not None:
             dtype = np.min_scalar_type(max(self.n_classes) - 1)
-        parts = self._table.encoded.each(targets_of_part, dtype=dtype, weighing=self._weighing)
-        targets, weights, counts = zip(*parts.results(), strict=True)
+        parts = self._table.encoded.make(targets_of_part, dtype=dtype).results()
+        targets, weights, counts = zip(*parts, strict=True)
         every = None if self.weights is None else np.concatenate(weights)
         times = None if self.counts is None else np.concatenate(counts)
         about = np.concatenate(targets), self.classes, every, self.weight_size, times
@@ -230,7 +226,7 @@ class DaskBins(BinnedTable):
     Attributes
     ----------
     parts : ClusterParts
-        Columns of bins, of every part.
+        A `BinnedTable` of every part.
     """
 
     parts: ClusterParts = field(kw_only=True)
@@ -239,6 +235,14 @@ class DaskBins(BinnedTable):
     def of(cls, features: tuple[FeatureBins, ...], n_rows: int, parts: ClusterParts) -> DaskBins:
         """Bins of the rows of a table."""
         return cls(features, Columns([None] * len(features), n_rows), parts=parts)
+
+    def without_order(self) -> DaskBins:
+        """The same, but categories with an order of their own have none."""
+        features, parts = (
+            super().without_order().features,
+            self.parts.make(BinnedTable.without_order),
+        )
+        return DaskBins.of(features, self.n_rows, parts)
 
     def take(self, kept: np.ndarray) -> DaskBins:
         """Keep the rows that a boolean mask marks; the table knows which these are."""

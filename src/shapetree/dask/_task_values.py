@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+from dask.sizeof import sizeof
 
 from shapetree._core.columns import Columns
 from shapetree.data._table import Table
@@ -88,4 +88,4 @@ def bytes_of(value: Any) -> int:
         return bytes_of(list(vars(value.goal).values())) + 8 * value.n_rows
     if is_dataclass(value):
         return sum(bytes_of(getattr(value, field.name)) for field in fields(value))
-    return sys.getsizeof(value) if value is None else 100
+    return int(sizeof(value))

@@ -82,23 +82,6 @@ class PartDescription:
         return tuple(each.info for each in self.seen)
 
 
-class EncodedPart(NamedTuple):
-    """A part as it is learnt from.
-
-    Attributes
-    ----------
-    table : Table
-    targets : array of shape (n_rows, n_outputs)
-        Numbers, or numbers of classes.
-    weights : array of shape (n_rows,) or None
-        As the user gives them.
-    """
-
-    table: Table
-    targets: np.ndarray
-    weights: np.ndarray | None
-
-
 def empty_description(reading: Reading) -> PartDescription:
     """What a part without rows holds."""
     ends = np.full(len(reading.targets), np.inf)

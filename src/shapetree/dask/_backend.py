@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.dask._cluster import FEW, Cluster, ClusterParts
-from shapetree.dask._data import DaskBins, DaskTable, DaskTrainingRows, delayed_parts
+from shapetree.dask._cluster import FEW, Cluster
+from shapetree.dask._data import DaskBins, DaskTable, DaskTrainingRows, delayed_parts, first_rows
 from shapetree.dask._lazy import LOOKING
 from shapetree.dask._tasks import (
     GivenPart,
@@ -22,14 +22,12 @@ from shapetree.dask._tasks import (
     binning_of,
     bins_of_values,
     encode_rows,
-    features_of_sample,
     hashed_part,
     hashes_of_part,
     hold_part,
     join_binnings,
     join_looks,
     join_profiles,
-    join_weighted,
     keys_of_part,
     leaves_in_trees,
     leaves_of_part,
@@ -44,7 +42,7 @@ from shapetree.dask._tasks import (
     with_weight,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable
-from shapetree.data._map_join import add, every
+from shapetree.data._map_join import add, every, one_after_another
 from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import (
     Numbers,
@@ -124,7 +122,8 @@ class DaskBackend:
         _check(look, parameters.objective)
         factors, found = None, look.found
         prints = [look.prints[number] for number in sorted(look.prints)]
-        encoded = raw.make(encode_rows, prints, reading=reading, found=found)
+        lengths = np.array([each.n_rows for each in prints])
+        encoded = raw.make(encode_rows, prints, first_rows(lengths), reading=reading, found=found)
         cluster.release(held)
         del raw
         if parameters.class_weight is not None and found.classes is not None:
@@ -133,7 +132,7 @@ class DaskBackend:
             encoded = encoded.make(with_weight, factors=factors)
         table = DaskTable(
             found.n_rows, found.features, [None] * len(found.features), look.has_names,
-            encoded=encoded, lengths=np.array([each.n_rows for each in prints]),
+            encoded=encoded, lengths=lengths,
         )  # fmt: skip
         nothing = np.empty((0, n_outputs), dtype=np.int32 if has_classes else np.float64)
         rows = DaskTrainingRows(table, nothing, found.classes, None, backend=self)
@@ -150,8 +149,7 @@ class DaskBackend:
             features = encoded.ask(values_of, join_distinct, to_bins)
             bins = encoded.make(bin_values, features=features)
             return DaskBins.of(features, table.n_rows, bins)
-        samples = encoded.make(sample_of, table.first_rows, n_total=table.n_rows)
-        found = _find_binnings(table, samples, max_bins)
+        found = _find_binnings(table, max_bins)
         # Workers need not wait until this process has the bins, too.
         bins = encoded.make(bin_part, [found] * len(table.lengths))
         features = join_binnings(encoded.cluster.results(found)).features
@@ -172,9 +170,8 @@ class DaskBackend:
         coarse = None if rows.coarse is None else _bins_of(rows.coarse)
         # Every part has its own rows; here, what was agreed for all is enough.
         agreed = goal.without_rows()
-        parts = table.encoded.make(
-            hold_part, table.kept_rows, bins.parts,
-            [None] * len(table.lengths) if coarse is None else coarse.parts,
+        parts = table.rows.make(
+            hold_part, bins.parts, [None] * len(table.lengths) if coarse is None else coarse.parts,
             goal=agreed, needed=table.needed, unit_of_one=_unit_of_one(table, goal),
         )  # fmt: skip
         return JoinedRows(parts, bins, coarse, agreed, n_threads)
@@ -182,7 +179,7 @@ class DaskBackend:
     def leaves(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> np.ndarray:
         """The leaf of each row."""
         table, bins = _table_of(rows.rows), _bins_of(rows.binned)
-        leaves = table.encoded.make(leaves_of_part, table.kept_rows, bins.parts, tree=tree)
+        leaves = table.rows.make(leaves_of_part, bins.parts, tree=tree)
         return np.concatenate(leaves.results()).astype(np.int32)
 
     def leaves_in_forest(
@@ -190,17 +187,13 @@ class DaskBackend:
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Leaves of rows in all trees, part by part."""
         assert isinstance(table, DaskTable)
-        parts = table.encoded.make(leaves_in_trees, table.kept_rows, trees=forest.trees)
-        for number, leaves in parts.one_by_one():
-            yield table.first_kept[number], leaves
+        yield from table.rows.make(leaves_in_trees, trees=forest.trees).one_by_one()
 
     def to_sketch(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
         """The rows, under a finished tree."""
         about, table, bins = rows.rows, _table_of(rows.rows), _bins_of(rows.binned)
         has_classes = about.classes is not None
-        parts = table.encoded.make(
-            sketch_part, table.kept_rows, bins.parts, tree=tree, has_classes=has_classes
-        )
+        parts = table.rows.make(sketch_part, bins.parts, tree=tree, has_classes=has_classes)
         return SketchedRows(parts, bins, bins.n_rows, about.weights is not None)
 
 
@@ -244,7 +237,7 @@ def _weighed(
         counted = None if n_counted == n_rows else n_counted
     are_weighed, are_counted = not are_ones or counted is not None, counted is not None
     encoded = encoded.make(
-        with_evidence, evidence=evidence, factors=factors,
+        with_evidence, first_rows(lengths), evidence=evidence, factors=factors,
         are_weighed=are_weighed, are_counted=are_counted,
     )  # fmt: skip
     is_short = n_rows < table.n_rows
@@ -258,16 +251,16 @@ def _weighed(
     )
 
 
-def _find_binnings(table: DaskTable, samples: ClusterParts, max_bins: int) -> list[Any]:
+def _find_binnings(table: DaskTable, max_bins: int) -> list[Any]:
     """Where bins begin and end; a few workers find those of some features each."""
-    n_features = len(table.features)
-    n_together = min(len(samples.futures), FEW, n_features)
+    parts, n_rows, n_features = table.encoded, table.n_rows, len(table.features)
+    n_together = min(len(parts.futures), FEW, n_features)
     ends = np.linspace(0, n_features, n_together + 1).astype(int).tolist()
-    is_sample = table.n_rows > MAX_BINNED_ROWS
+    is_sample = n_rows > MAX_BINNED_ROWS
     return [
-        samples.find(
-            partial(features_of_sample, first=first, last=last),
-            join_weighted,
+        parts.find(
+            partial(sample_of, first=first, last=last, n_total=n_rows),
+            one_after_another,
             partial(
                 binning_of,
                 features=table.features[first:last],

@@ -23,8 +23,8 @@ from shapetree.data._map_join import Join, MappedParts, joined
 # Answers that are joined by one task, and how few are joined in this process: a task takes longer.
 JOINED_TOGETHER = 16
 FEW = 4
-# Bytes of a message from which on it is sent once, as a task, and not with every task.
-MUCH = 50_000
+# Bytes of a message to all tasks from which on it is sent once, as a task, and not with every task.
+MUCH = 1_000_000
 # Bytes that are sent at a time: Dask warns of large graphs.
 PIECE = 2_000_000
 # Seconds after which a fit that waits looks whether the cluster has workers.
@@ -54,6 +54,7 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._live: dict[Any, Future[Any]] = {}
+        self._released: list[Future[Any]] = []
         self._lock = threading.Lock()
 
     def __enter__(self) -> Cluster:
@@ -64,6 +65,7 @@ class Cluster:
         # what they have not begun. Dask's own cancel would not do: it fails where one task waits
         # for another that has no other dependents.
         self.release(list(self._live.values()))
+        self._release_now()
         if isinstance(error, CancelledError | CommClosedError):
             raise RuntimeError(
                 "the Dask scheduler was restarted, or the connection to it was lost, and with it "
@@ -100,23 +102,26 @@ class Cluster:
             else column.futures
             for column in columns
         ]
-        keys = keys_of(function, len(numbers))
-        futures = self.map(_made, keys, partial(function, **shared), *grouped)
+        n = len(numbers)
+        message = self.message(partial(function, **shared), n)
+        futures = self.map(_made, keys_of(function, n), [message] * n, *grouped)
         return ClusterParts(self, futures, numbers)
 
     def map(
-        self, task: Callable[..., Any], keys: list[str], shared: Any, *columns: Sequence[Any]
+        self, task: Callable[..., Any], keys: list[str], *columns: Sequence[Any]
     ) -> list[Future[Any]]:
-        """Futures of a task of what all parts share, and of what is a part's own."""
+        """Futures of a task of its own of some columns each."""
         # As a named argument of all tasks, Dask would make large values tasks by themselves, with
         # the argument's name as the key: two such values would be taken for the same.
-        messages = [self.message(shared)] * len(keys)
-        return self._note(self._client.map(task, messages, *columns, key=keys, pure=False))
+        futures = self._note(self._client.map(task, *columns, key=keys, pure=False))
+        # A client sends no more often than every 10 ms: what can wait comes after what cannot.
+        self._release_now()
+        return futures
 
-    def message(self, value: Any) -> TaskValue | Future[Any]:
-        """A value to give to tasks; if it is large, the result of a task of its own."""
+    def message(self, value: Any, n_tasks: int) -> TaskValue | Future[Any]:
+        """A value to give to some tasks; if it is large, the result of a task of its own."""
         sent = pickle.dumps(value, protocol=5)
-        if len(sent) < MUCH:
+        if len(sent) * n_tasks < MUCH:
             return TaskValue(value)
         name = f"shapetree-message-{uuid.uuid4().hex}"
         pieces = [
@@ -125,30 +130,30 @@ class Cluster:
         ]
         return self._client.submit(_whole, pieces, key=name)
 
-    def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
+    def joined(self, futures: list[Future[Any]], join: Join, finish: Any = None) -> Any:
         """One result of many, joined on the workers some at a time, and gathered.
 
         A few are joined in this process, unless there is something to finish on a worker.
         """
-        if finish is None and len(futures) <= FEW:
-            return joined(self.results(futures), join)
-        return self.results([self.join(futures, join, finish)])[0]
+        if finish is not None or len(futures) > FEW:
+            futures = [self.join(futures, join, finish)]
+        answer = joined(self.results(futures), join)
+        self.release(futures)
+        return answer
 
-    def join(self, futures: Sequence[Future[Any]], join: Join, finish: Any) -> Future[Any]:
-        """One result of many, joined on the workers, where it stays."""
-        name = f"shapetree-join-{uuid.uuid4().hex}"
-        made: list[Future[Any]] = []
-        while not made or len(futures) > 1:
+    def join(self, futures: list[Future[Any]], join: Join, finish: Any) -> Future[Any]:
+        """One result of many, joined on the workers, where it stays; the many are released."""
+        name, is_one = f"shapetree-join-{uuid.uuid4().hex}", False
+        while not is_one:
             groups = [
-                list(futures[at : at + JOINED_TOGETHER])
-                for at in range(0, len(futures), JOINED_TOGETHER)
+                futures[at : at + JOINED_TOGETHER] for at in range(0, len(futures), JOINED_TOGETHER)
             ]
-            keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
-            last = finish if len(groups) == 1 else None
-            futures = self.map(_joined, keys, (join, last), groups)
-            made += futures
-        self.release(made[:-1])
-        return made[-1]
+            n, is_one = len(groups), len(groups) == 1
+            message = self.message((join, finish if is_one else None), n)
+            keys = [f"{name}-{len(futures)}-{number}" for number in range(n)]
+            many, futures = futures, self.map(_joined, keys, [message] * n, groups)
+            self.release(many)
+        return futures[0]
 
     def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         """Results of all parts, gathered in this process."""
@@ -204,7 +209,12 @@ class Cluster:
     def release(self, futures: Sequence[Future[Any]]) -> None:
         """Release futures, so that workers free results that nothing else needs."""
         with self._lock:
-            live = [self._live.pop(future.key, None) for future in futures]
+            self._released += futures
+
+    def _release_now(self) -> None:
+        with self._lock:
+            live = [self._live.pop(future.key, None) for future in self._released]
+            self._released = []
         for future in live:
             if future is not None:
                 future.release()
@@ -251,13 +261,20 @@ class ClusterParts:
         """Answers of every task's parts, before which these are changed."""
         n, own = len(self.futures), self.futures
         change = PartsChange(uuid.uuid4().hex, tuple(self._changes)) if self._changes else None
-        answers = self.cluster.map(_answered, keys_of(of, n), (of, join, change), own)
-        if change is not None:
-            # The tasks before make what these hold, so that these need not wait for each other.
-            self.futures = self.cluster.map(_changed, keys_of(_changed, n), change, own)
-            self._changes = []
-            self.cluster.release(own)
-        return answers
+        question = self.cluster.message((of, join, change), n)
+        keys, messages = keys_of(of, n), [question] * n
+        if change is None:
+            return self.cluster.map(_answered, keys, messages, own)
+        # All at once, as a client sends no more often than every 10 ms. What these change to is
+        # made of what they hold now, so that no task waits for another.
+        keys, messages = (
+            keys + keys_of(_answered, n),
+            messages + [self.cluster.message(change, n)] * n,
+        )
+        both = self.cluster.map(_answered, keys, messages, own + own)
+        self.cluster.release(own)
+        self.futures, self._changes = both[n:], []
+        return both[:n]
 
     def map(self, make: Callable[..., Any]) -> MappedParts:
         """What a function makes of each part, anew for each question."""
@@ -275,14 +292,13 @@ class ClusterParts:
         }
         return [found[number] for number in range(len(found))]
 
-    def one_by_one(self) -> Iterator[tuple[int, Any]]:
-        """The same, one part at a time, with its number; the order is that of groups."""
+    def one_by_one(self) -> Iterator[Any]:
+        """The same in no particular order, with one of them at a time in this process."""
         for future, numbers in zip(self.futures, self.numbers, strict=True):
-            for place, number in enumerate(numbers):
-                taken = self.cluster.map(_taken, keys_of(_taken, 1), place, [future])
-                (part,) = self.cluster.results(taken)
+            for place in range(len(numbers)):
+                taken = self.cluster.map(_taken, keys_of(_taken, 1), [place], [future])
+                yield from self.cluster.results(taken)
                 self.cluster.release(taken)
-                yield number, part
 
 
 def level_out(groups: list[list[Any]]) -> None:
@@ -311,19 +327,17 @@ def _made(message: TaskValue, *columns: Any) -> TaskValue:
     return TaskValue([message.value(*own) for own in each])
 
 
-def _taken(message: TaskValue, group: TaskValue) -> TaskValue:
-    return TaskValue(group.value[message.value])
+def _taken(place: int, group: TaskValue) -> TaskValue:
+    return TaskValue(group.value[place])
 
 
 def _answered(message: TaskValue, group: TaskValue) -> TaskValue:
+    """The answer of some parts, or what these change to."""
+    if isinstance(message.value, PartsChange):
+        return group.changed(message.value)
     of, join, change = message.value
-    if change is not None:
-        group = group.changed(change)
-    return TaskValue(joined([of(part) for part in group.value], join))
-
-
-def _changed(message: TaskValue, group: TaskValue) -> TaskValue:
-    return group.changed(message.value)
+    parts = group.value if change is None else group.changed(change).value
+    return TaskValue(joined([of(part) for part in parts], join))
 
 
 def _joined(message: TaskValue, parts: list[Any]) -> TaskValue:

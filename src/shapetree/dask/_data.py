@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,16 @@ from shapetree._core.columns import Columns
 from shapetree.dask._cluster import ClusterParts
 from shapetree.dask._lazy import with_whole_rows
 from shapetree.dask._tasks import (
-    KeptRows,
     PartRows,
+    keep_rows,
     part_of_table,
     recode_part,
+    seen_in_part,
     table_of_part,
     targets_of_part,
 )
 from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._map_join import Parts
 from shapetree.data._parts import join_distinct
 from shapetree.data._sums import Numbers, weight_of
 from shapetree.data._table import Table, still_kept, with_seen
@@ -125,15 +127,15 @@ class DaskTable(Table):
 
     def in_memory(self) -> Table:
         """The same rows, with all values in this process."""
-        parts = self.encoded.make(table_of_part, self.kept_rows).results()
+        parts = self.rows.make(table_of_part).results()
         each = zip(*(part.columns for part in parts), strict=True)
         columns: list[np.ndarray | None] = [np.concatenate(column) for column in each]
         return Table(self.n_rows, self.features, columns, self.has_names)
 
-    def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> ClusterParts:
+    def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> Parts:
         """Parts of the rows on workers; see `Table`."""
-        about = {"needed": tuple(needed), "has_counts": counts is not None}
-        return self.encoded.make(part_of_table, self.kept_rows, **about)
+        has_counts = counts is not None
+        return self.rows.map(partial(part_of_table, needed=tuple(needed), has_counts=has_counts))
 
     def with_values(self, needed: Any, what: str = "") -> DaskTable:
         """The table, of which splits will read the values of some features."""
@@ -141,35 +143,28 @@ class DaskTable(Table):
 
     def with_seen_categories(self) -> DaskTable:
         """The same rows, without categories that none of them has; see `Table`."""
-        tables = self.encoded.make(table_of_part, self.kept_rows)
-        features = with_seen(self.features, tables.ask(Table.seen_codes, join_distinct))
+        features = with_seen(self.features, self.rows.ask(seen_in_part, join_distinct))
         if features == self.features:
             return self
         encoded = self.encoded.make(recode_part, features=features)
         return replace(self, features=features, encoded=encoded)
 
-    @property
-    def first_rows(self) -> list[int]:
-        """Number of each part's first row among all rows of the parts."""
-        return np.cumsum([0, *self.lengths])[:-1].tolist()
-
-    @property
-    def first_kept(self) -> list[int]:
-        """Number of each part's first row among those that are kept."""
-        if self.kept is None:
-            return self.first_rows
-        return np.append(0, np.cumsum(self.kept))[self.first_rows].tolist()
-
     @cached_property
-    def kept_rows(self) -> list[Any]:
-        """Which rows of every part are kept, as messages to workers."""
+    def rows(self) -> ClusterParts:
+        """`PartRows` of every part, which know which of their rows are the table's."""
         if self.kept is None:
-            return [KeptRows(None, first) for first in self.first_rows]
-        masks = np.split(self.kept, self.first_rows[1:])
-        return [
-            self.encoded.cluster.message(KeptRows(np.packbits(mask), first))
-            for mask, first in zip(masks, self.first_kept, strict=True)
-        ]
+            return self.encoded
+        firsts = first_rows(self.lengths)
+        masks = np.split(self.kept, firsts[1:])
+        before = np.append(0, np.cumsum(self.kept))[firsts].tolist()
+        n, message = len(masks), self.encoded.cluster.message
+        bits = [message(np.packbits(mask), n) for mask in masks]
+        return self.encoded.make(keep_rows, bits, before)
+
+
+def first_rows(lengths: np.ndarray) -> list[int]:
+    """Number of the first row of each part, among the rows of all."""
+    return np.cumsum([0, *lengths])[:-1].tolist()
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,27 +72,36 @@ class PartRows(NamedTuple):
     targets: np.ndarray
     weights: np.ndarray | None  # as the user gives them, until these are taken as evidence
     counts: np.ndarray | None = None
+    first_row: int = 0  # number of the first among the rows of all parts
+    kept: np.ndarray | None = None  # a bit for each row that is learnt from; None for all
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
+        """Number of rows, whether kept or not."""
         return self.table.n_rows
-
-    def take(self, kept: np.ndarray) -> PartRows:
-        """Keep the rows that a boolean mask marks."""
-        weights = None if self.weights is None else self.weights[kept]
-        counts = None if self.counts is None else self.counts[kept]
-        return PartRows(self.table.take(kept), self.targets[kept], weights, counts)
 
     def numbers(self) -> Pair:
         """Targets and weights; see `Numbers`."""
         return self.targets, self.weights
 
+    def of(self, rows: Any) -> Any:
+        """What is kept of a table, or of bins."""
+        if self.kept is None:
+            return rows
+        return rows.take(np.unpackbits(self.kept, count=rows.n_rows).view(bool))
+
+    def take(self, kept: np.ndarray) -> PartRows:
+        """Rows that a boolean mask marks."""
+        weights = None if self.weights is None else self.weights[kept]
+        counts = None if self.counts is None else self.counts[kept]
+        return PartRows(self.table.take(kept), self.targets[kept], weights, counts, self.first_row)
+
     def with_columns(self, needed: Collection[int]) -> PartRows:
-        """The same rows with the values of some features."""
-        table = self.table
-        columns = [c if j in needed else None for j, c in enumerate(table.columns)]
-        return self._replace(table=replace(table, columns=columns))
+        """The rows that are kept, with the values of some features."""
+        columns = [c if j in needed else None for j, c in enumerate(self.table.columns)]
+        rows = self._replace(table=replace(self.table, columns=columns))
+        kept: PartRows = self.of(rows)
+        return kept
 
 
 class Look(NamedTuple):
@@ -149,7 +158,11 @@ def join_looks(looks: list[Look]) -> Look:
 
 
 def encode_rows(
-    part: GivenPart, first_print: Fingerprint, reading: Reading, found: PartDescription
+    part: GivenPart,
+    first_print: Fingerprint,
+    first_row: int,
+    reading: Reading,
+    found: PartDescription,
 ) -> PartRows:
     """A part as it is learnt from, without rows that weigh nothing."""
     X, y, weights, _ = part
@@ -166,11 +179,13 @@ def encode_rows(
         if table.n_rows == 0:
             kind = np.int32 if reading.has_classes else np.float64
             nothing = np.empty((0, len(reading.targets)), kind)
-            return PartRows(table, nothing, None if weights is None else np.empty(0))
+            own = None if weights is None else np.empty(0)
+            return PartRows(table, nothing, own, first_row=first_row)
         targets = _read_targets(y, reading.has_classes)
         if found.classes is not None:
             targets = number_classes(targets, found.classes)
-        return with_weight(PartRows(table, targets, _read_weights(weights)), None)
+        rows = PartRows(table, targets, _read_weights(weights), first_row=first_row)
+        return with_weight(rows, None)
 
 
 def with_weight(part: PartRows, factors: list[np.ndarray] | None) -> PartRows:
@@ -242,6 +257,7 @@ def weights_and_importance(part: PartRows, factors: list[np.ndarray] | None) -> 
 
 def with_evidence(
     part: PartRows,
+    first_row: int,
     evidence: WeightScaling,
     factors: list[np.ndarray] | None,
     are_weighed: bool,
@@ -249,7 +265,8 @@ def with_evidence(
 ) -> PartRows:
     """The rows with their weights as evidence, as it was agreed for all rows."""
     own = evidence.of(*weights_and_importance(part, factors)) if are_weighed else None
-    return part._replace(weights=own, counts=part.weights if are_counted else None)
+    counts = part.weights if are_counted else None
+    return part._replace(weights=own, counts=counts, first_row=first_row)
 
 
 def targets_of_part(part: PartRows, dtype: Any) -> Any:
@@ -260,31 +277,26 @@ def targets_of_part(part: PartRows, dtype: Any) -> Any:
 # --- rows that are kept ---
 
 
-class KeptRows(NamedTuple):
-    """Which of a part's rows are kept, and where they stand among all that are."""
-
-    bits: np.ndarray | None  # one for each row; None for all
-    first_row: int  # number of the first
-
-    def of(self, rows: Any) -> Any:
-        """What is kept of rows, of a table, or of bins; None of nothing."""
-        if self.bits is None or rows is None:
-            return rows
-        return rows.take(np.unpackbits(self.bits, count=rows.n_rows).view(bool))
+def keep_rows(part: PartRows, kept: np.ndarray, first_row: int) -> PartRows:
+    """The part, of which some rows are kept, and the first of these has another number."""
+    return part._replace(kept=kept, first_row=first_row)
 
 
-def table_of_part(part: PartRows, kept: KeptRows) -> Table:
+def table_of_part(part: PartRows) -> Table:
     """The rows of a part that are kept, with all features."""
-    table: Table = kept.of(part.table)
+    table: Table = part.of(part.table)
     return table
 
 
-def part_of_table(
-    part: PartRows, kept: KeptRows, needed: tuple[int, ...], has_counts: bool
-) -> TablePart:
+def seen_in_part(part: PartRows) -> list[np.ndarray | None]:
+    """Codes of the categories that rows of a part have."""
+    return table_of_part(part).seen_codes()
+
+
+def part_of_table(part: PartRows, needed: tuple[int, ...], has_counts: bool) -> TablePart:
     """The values of some features in a part's rows."""
-    rows = kept.of(part.with_columns(needed))
-    return TablePart(rows.table, kept.first_row, rows.counts if has_counts else None)
+    rows = part.with_columns(needed)
+    return TablePart(rows.table, rows.first_row, rows.counts if has_counts else None)
 
 
 def recode_part(part: PartRows, features: tuple[FeatureInfo, ...]) -> PartRows:
@@ -294,34 +306,28 @@ def recode_part(part: PartRows, features: tuple[FeatureInfo, ...]) -> PartRows:
 
 # --- bins ---
 
-# A sample of rows, and their weights.
-WeightedSample = tuple[PartSample, np.ndarray | None]
 
-
-def sample_of(part: PartRows, first_row: int, n_total: int) -> WeightedSample:
-    """Rows of a part that bins are made of, and their weights."""
-    sample = sample_part(part.table, first_row, n_total)
-    return sample, None if part.weights is None else part.weights[sample.rows - first_row]
-
-
-def features_of_sample(sampled: WeightedSample, first: int, last: int) -> WeightedSample:
-    """A sample of the features first..last-1."""
-    sample, weights = sampled
-    return sample._replace(columns=sample.columns[first:last]), weights
-
-
-def join_weighted(parts: list[WeightedSample]) -> WeightedSample:
-    """The sample of some parts, in whatever order: bins do not depend on it."""
-    samples, weights = zip(*parts, strict=True)
-    return join_samples(samples), None if weights[0] is None else np.concatenate(weights)
+def sample_of(
+    part: PartRows, first: int, last: int, n_total: int
+) -> list[tuple[PartSample, np.ndarray | None]]:
+    """Rows of a part that bins of the features first..last-1 are made of, and their weights."""
+    table = part.table
+    some = Table(table.n_rows, table.features[first:last], table.columns[first:last])
+    sample = sample_part(some, part.first_row, n_total)
+    weights = None if part.weights is None else part.weights[sample.rows - part.first_row]
+    return [(sample, weights)]
 
 
 def binning_of(
-    sampled: WeightedSample, features: tuple[FeatureInfo, ...], is_sample: bool, max_bins: int
+    samples: list[tuple[PartSample, np.ndarray | None]],
+    features: tuple[FeatureInfo, ...],
+    is_sample: bool,
+    max_bins: int,
 ) -> Binning:
-    """Bins of some features, from a sample of their values."""
-    sample, weights = sampled
-    return find_binning(sample.table(features), None, is_sample, weights, max_bins, 1)
+    """Bins of some features, from samples of the parts, which come in any order."""
+    each, weights = zip(*samples, strict=True)
+    every = None if weights[0] is None else np.concatenate(weights)
+    return find_binning(join_samples(each).table(features), None, is_sample, every, max_bins, 1)
 
 
 def join_binnings(parts: list[Binning]) -> Binning:
@@ -379,7 +385,6 @@ def bin_values(part: PartRows, features: tuple[FeatureBins, ...]) -> BinnedTable
 
 def hold_part(
     part: PartRows,
-    kept: KeptRows,
     binned: BinnedTable,
     coarse: BinnedTable | None,
     goal: Goal,
@@ -399,19 +404,20 @@ def hold_part(
     unit_of_one : float or None
         Grid of the weights of rows that count as one each, though they stand for several.
     """
-    rows = kept.of(part.with_columns(needed))
+    rows = part.with_columns(needed)
     weights = None if goal.weights is None else rows.weights
     counts = None if goal.counts is None else rows.counts
     if unit_of_one is not None:
+        assert rows.weights is not None
         weights = on_grid(rows.weights / rows.counts, unit_of_one)
     return PartOfRows(
         LocalRows(
             rows.table,
-            kept.of(binned),
+            part.of(binned),
             goal.of(rows.targets, weights, counts),
             1,
-            coarse=kept.of(coarse),
-            first_row=kept.first_row,
+            coarse=None if coarse is None else part.of(coarse),
+            first_row=rows.first_row,
         )
     )
 
@@ -450,29 +456,27 @@ def hashes_of_part(part: HashedPart, codes: dict[int, np.ndarray], keys: np.ndar
     return np.asarray(hash_rows(recoded(part.binned.columns, codes), keys))
 
 
-def leaves_of_part(
-    part: PartRows, kept: KeptRows, binned: BinnedTable, tree: TreeArrays
-) -> np.ndarray:
+def leaves_of_part(part: PartRows, binned: BinnedTable, tree: TreeArrays) -> np.ndarray:
     """Leaves of a part's rows, by their bins."""
-    leaves = leaves_of_bins(tree, table_of_part(part, kept), kept.of(binned), 1)
+    leaves = leaves_of_bins(tree, table_of_part(part), part.of(binned), 1)
     return leaves.astype(np.min_scalar_type(tree.node_count))
 
 
-def leaves_in_trees(part: PartRows, kept: KeptRows, trees: tuple[TreeArrays, ...]) -> np.ndarray:
-    """Leaves of a part's rows in several trees, (n_rows, n_trees)."""
-    table = table_of_part(part, kept)
+def leaves_in_trees(part: PartRows, trees: tuple[TreeArrays, ...]) -> tuple[int, np.ndarray]:
+    """Number of a part's first row, and leaves of its rows in several trees, (n_rows, n_trees)."""
+    table = table_of_part(part)
     leaves = [leaves_of(tree, table, 1) for tree in trees]
     most = max(tree.node_count for tree in trees)
-    return np.stack(leaves, axis=1).astype(np.min_scalar_type(most))
+    return part.first_row, np.stack(leaves, axis=1).astype(np.min_scalar_type(most))
 
 
 def sketch_part(
-    part: PartRows, kept: KeptRows, binned: BinnedTable, tree: TreeArrays, has_classes: bool
+    part: PartRows, binned: BinnedTable, tree: TreeArrays, has_classes: bool
 ) -> SketchedPart:
     """A part's rows under a finished tree."""
-    rows = kept.of(part.with_columns(tree.features_of_pairs))
+    rows = part.with_columns(tree.features_of_pairs)
     y = sole_target(rows.targets, has_classes)
     assert y is not None
     counts = None if rows.counts is None else rows.counts.astype(np.int32)
-    about = tree, rows.table, kept.of(binned), y, counts, rows.weights
-    return SketchedPart(*about, first_row=kept.first_row)
+    about = tree, rows.table, part.of(binned), y, counts, rows.weights
+    return SketchedPart(*about, first_row=rows.first_row)

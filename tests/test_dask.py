@@ -42,7 +42,7 @@ from shapetree.dask import (  # noqa: E402
     _data,
     _tasks,
 )
-from shapetree.data._map_join import Then  # noqa: E402
+from shapetree.data._map_join import Question, Then  # noqa: E402
 from shapetree.refine import _refine as refining  # noqa: E402
 
 
@@ -209,7 +209,7 @@ def test_workers_are_told_messages_of_any_size(client, size, beyond):
         told = [cluster.message(table, 5) for table in tables]
         messages = cluster.make([[4, 0], [1, 2, 3]], last_of, [0.0] * 5, told)
         each = zip(of_parts, tables, strict=True)
-        sums = [parts.find(_cluster.itself, sum, Plus(table)) for parts, table in each]
+        sums = [parts.find(Question(_cluster.itself, sum, Plus(table)))[0] for parts, table in each]
         numbers = np.arange(5.0)
         np.testing.assert_array_equal(cluster.results(sums), 30 + 3 * numbers)
         np.testing.assert_array_equal(messages.results(), numbers)

@@ -42,7 +42,7 @@ from shapetree.dask._tasks import (
     with_weight,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable
-from shapetree.data._map_join import add, every, one_after_another
+from shapetree.data._map_join import Question, add, every, one_after_another
 from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import (
     Numbers,
@@ -256,20 +256,17 @@ def _find_binnings(table: DaskTable, max_bins: int) -> list[Any]:
     parts, n_rows, n_features = table.encoded, table.n_rows, len(table.features)
     n_together = min(len(parts.futures), FEW, n_features)
     ends = np.linspace(0, n_features, n_together + 1).astype(int).tolist()
-    is_sample = n_rows > MAX_BINNED_ROWS
-    return [
-        parts.find(
-            partial(sample_of, first=first, last=last, n_total=n_rows),
-            one_after_another,
-            partial(
-                binning_of,
-                features=table.features[first:last],
-                is_sample=is_sample,
-                max_bins=max_bins,
-            ),
+    about: dict[str, Any] = {"is_sample": n_rows > MAX_BINNED_ROWS, "max_bins": max_bins}
+    return parts.find(
+        *(
+            Question(
+                partial(sample_of, first=first, last=last, n_total=n_rows),
+                one_after_another,
+                partial(binning_of, features=table.features[first:last], **about),
+            )
+            for first, last in pairwise(ends)
         )
-        for first, last in pairwise(ends)
-    ]
+    )
 
 
 def _unit_of_one(table: DaskTable, goal: Goal) -> float | None:

@@ -18,7 +18,7 @@ from distributed import CancelledError, Client, Future, TimeoutError, default_cl
 from distributed.comm.core import CommClosedError
 
 from shapetree.dask._task_values import PartsChange, TaskValue, value_of
-from shapetree.data._map_join import Join, MappedParts, joined
+from shapetree.data._map_join import Join, MappedParts, Question, joined
 
 # Answers that are joined by one task, and how few are joined in this process: a task takes longer.
 JOINED_TOGETHER = 16
@@ -251,30 +251,34 @@ class ClusterParts:
 
     def ask(self, of: Callable[..., Any], join: Join, finish: Any = None) -> Any:
         """One answer of all parts."""
-        return self.cluster.joined(self._answers(of, join), join, finish)
+        (answers,) = self._answers(Question(of, join))
+        return self.cluster.joined(answers, join, finish)
 
-    def find(self, of: Callable[..., Any], join: Join, finish: Callable[..., Any]) -> Future[Any]:
-        """One answer of all parts that stays on the workers."""
-        return self.cluster.join(self._answers(of, join), join, finish)
+    def find(self, *questions: Question) -> list[Future[Any]]:
+        """One answer of all parts to each question, which stays on the workers."""
+        each = zip(questions, self._answers(*questions), strict=True)
+        return [self.cluster.join(answers, of.join, of.finish) for of, answers in each]
 
-    def _answers(self, of: Callable[..., Any], join: Join) -> list[Future[Any]]:
-        """Answers of every task's parts, before which these are changed."""
-        n, own = len(self.futures), self.futures
+    def _answers(self, *questions: Question) -> list[list[Future[Any]]]:
+        """Answers of every list of parts to each question, before which these are changed."""
+        own, n = self.futures, len(self.futures)
         change = PartsChange(uuid.uuid4().hex, tuple(self._changes)) if self._changes else None
-        question = self.cluster.message((of, join, change), n)
-        keys, messages = keys_of(of, n), [question] * n
-        if change is None:
-            return self.cluster.map(_answered, keys, messages, own)
+        messages = [
+            (keys_of(each.of, n), self.cluster.message((each.of, each.join, change), n))
+            for each in questions
+        ]
+        if change is not None:
+            messages.append((keys_of(_answered, n), self.cluster.message(change, n)))
         # All at once, as a client sends no more often than every 10 ms. What these change to is
         # made of what they hold now, so that no task waits for another.
-        keys, messages = (
-            keys + keys_of(_answered, n),
-            messages + [self.cluster.message(change, n)] * n,
-        )
-        both = self.cluster.map(_answered, keys, messages, own + own)
-        self.cluster.release(own)
-        self.futures, self._changes = both[n:], []
-        return both[:n]
+        keys = [key for keys, _ in messages for key in keys]
+        told = [message for _, message in messages for _ in range(n)]
+        futures = self.cluster.map(_answered, keys, told, own * len(messages))
+        found = [futures[first : first + n] for first in range(0, len(futures), n)]
+        if change is not None:
+            self.cluster.release(own)
+            self.futures, self._changes = found.pop(), []
+        return found
 
     def map(self, make: Callable[..., Any]) -> MappedParts:
         """What a function makes of each part, anew for each question."""

@@ -50,6 +50,8 @@ VISITS_PER_SUM = 3
 # Memory that a level's cells may take at a time.
 MAX_CELL_BYTES = 2**23
 
+# Nodes of a level, and what `branch_losses` asks for them.
+Level: TypeAlias = tuple[list[int], np.ndarray, np.ndarray]
 # What each branch costs the rows of some nodes, rows that care, and what these lose at least.
 Losses: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -277,6 +279,7 @@ class LocalRefinedRows:
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
         self._known_sizes: list[int] | None = None  # until rows move
         self._care: list[LocalCareSet] | None = None  # of the level whose losses were asked for
+        self._found: tuple[Level, Losses] | None = None  # until rows move or splits change
 
     def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
         """Results of inquiries that ask functions of this class; see `Rows`."""
@@ -303,6 +306,7 @@ class LocalRefinedRows:
 
     def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
         """Give a node another split, or make it a leaf; its rows stay where they are."""
+        self._found = None
         if split is None:
             self._routed.set_leaf(node)
         elif isinstance(split, BinSplit):
@@ -317,7 +321,7 @@ class LocalRefinedRows:
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""
         self._routed.send(_numbers(nodes), self._threads_for(nodes, VISITS_PER_SENDING))
-        self._known_sizes = self._care = None
+        self._known_sizes = self._care = self._found = None
 
     # Statistics
 
@@ -418,6 +422,15 @@ class LocalRefinedRows:
         return self._routed.branch_losses(
             _numbers(nodes), self.leaf_losses, table, anchors, n_threads
         )
+
+    def look(self, level: Level) -> Losses:
+        """What `branch_losses` finds out about a level, unless that is known."""
+        if self._found is not None:
+            nodes, *tables = self._found[0]
+            if nodes == level[0] and all(map(np.array_equal, tables, level[1:])):
+                return self._found[1]
+        self._found = level, self.branch_losses(*level)
+        return self._found[1]
 
     def loss_cells(self, wanted: np.ndarray) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, as many at a time as memory allows.

@@ -42,8 +42,8 @@ from shapetree.dask._tasks import (
     with_weight,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable
-from shapetree.data._map_join import Question, add, every, one_after_another
-from shapetree.data._parts import Reading, join_distinct
+from shapetree.data._map_join import Question, add, every, join_distinct, one_after_another
+from shapetree.data._parts import Reading
 from shapetree.data._sums import (
     Numbers,
     evidence_of,

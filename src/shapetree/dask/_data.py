@@ -17,15 +17,13 @@ from shapetree.dask._tasks import (
     keep_rows,
     part_of_table,
     recode_part,
-    seen_in_part,
     table_of_part,
     targets_of_part,
 )
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._map_join import Parts
-from shapetree.data._parts import join_distinct
 from shapetree.data._sums import Numbers, weight_of
-from shapetree.data._table import Table, still_kept, with_seen
+from shapetree.data._table import FeatureInfo, Table, still_kept
 from shapetree.fit._training_rows import TrainingRows
 
 # --- the parts of collections ---
@@ -98,27 +96,13 @@ def _check_divisions(X: Any, other: Any, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DaskTable(Table):
-    """A table whose values are on workers.
+    """A table whose values are on workers."""
 
-    Attributes
-    ----------
-    encoded : ClusterParts
-        `PartRows` of every part.
-    lengths : int array of shape (n_parts,)
-        Numbers of their rows.
-    n_counted : int or None
-        How many rows all of them count as; None if each counts as one.
-    kept : boolean array or None
-        Which rows of the parts are the table's; None for all.
-    needed : tuple of int
-        Features whose own values splits read.
-    """
-
-    encoded: ClusterParts = field(kw_only=True)
-    lengths: np.ndarray = field(kw_only=True)
-    n_counted: int | None = None
-    kept: np.ndarray | None = None
-    needed: tuple[int, ...] = ()
+    encoded: ClusterParts = field(kw_only=True)  # `PartRows` of every part
+    lengths: np.ndarray = field(kw_only=True)  # numbers of their rows
+    n_counted: int | None = None  # how many rows all of them count as; None if each is one
+    kept: np.ndarray | None = None  # which rows of the parts are the table's; None for all
+    needed: tuple[int, ...] = ()  # features whose own values splits read
 
     def take(self, kept: np.ndarray) -> DaskTable:
         """Keep the rows that a boolean mask marks."""
@@ -132,7 +116,7 @@ class DaskTable(Table):
         columns: list[np.ndarray | None] = [np.concatenate(column) for column in each]
         return Table(self.n_rows, self.features, columns, self.has_names)
 
-    def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> Parts:
+    def parts(self, needed: Iterable[int], counts: np.ndarray | None, what: str = "") -> Parts:
         """Parts of the rows on workers; see `Table`."""
         has_counts = counts is not None
         return self.rows.map(partial(part_of_table, needed=tuple(needed), has_counts=has_counts))
@@ -141,11 +125,8 @@ class DaskTable(Table):
         """The table, of which splits will read the values of some features."""
         return replace(self, needed=tuple(needed))
 
-    def with_seen_categories(self) -> DaskTable:
-        """The same rows, without categories that none of them has; see `Table`."""
-        features = with_seen(self.features, self.rows.ask(seen_in_part, join_distinct))
-        if features == self.features:
-            return self
+    def with_features(self, features: tuple[FeatureInfo, ...]) -> DaskTable:
+        """The same rows, coded by the categories of other features; all others are missing."""
         encoded = self.encoded.make(recode_part, features=features)
         return replace(self, features=features, encoded=encoded)
 
@@ -216,15 +197,9 @@ class DaskTrainingRows(TrainingRows):
 
 @dataclass(frozen=True, eq=False)
 class DaskBins(BinnedTable):
-    """Bins that are on workers: of all rows of the parts, also of those that are not kept.
+    """Bins that are on workers: of all rows of the parts, also of those that are not kept."""
 
-    Attributes
-    ----------
-    parts : ClusterParts
-        A `BinnedTable` of every part.
-    """
-
-    parts: ClusterParts = field(kw_only=True)
+    parts: ClusterParts = field(kw_only=True)  # a `BinnedTable` of every part
 
     @classmethod
     def of(cls, features: tuple[FeatureBins, ...], n_rows: int, parts: ClusterParts) -> DaskBins:

@@ -288,11 +288,6 @@ def table_of_part(part: PartRows) -> Table:
     return table
 
 
-def seen_in_part(part: PartRows) -> list[np.ndarray | None]:
-    """Codes of the categories that rows of a part have."""
-    return table_of_part(part).seen_codes()
-
-
 def part_of_table(part: PartRows, needed: tuple[int, ...], has_counts: bool) -> TablePart:
     """The values of some features in a part's rows."""
     rows = part.with_columns(needed)
@@ -391,18 +386,10 @@ def hold_part(
     needed: tuple[int, ...],
     unit_of_one: float | None,
 ) -> PartOfRows:
-    """A holder of a part's rows.
+    """A holder of a part's rows; the goal is what was agreed for all.
 
-    Parameters
-    ----------
-    binned, coarse : BinnedTable
-        The rows' bins, and those that pairs are screened with; None if they are the same.
-    goal : Goal
-        As it was agreed for all rows.
-    needed : tuple of int
-        Features whose values are needed.
-    unit_of_one : float or None
-        Grid of the weights of rows that count as one each, though they stand for several.
+    Pairs are screened with coarse bins, if these are others. `unit_of_one` is the grid of weights
+    of rows that count as one each, though they stand for several.
     """
     rows = part.with_columns(needed)
     weights = None if goal.weights is None else rows.weights

@@ -219,3 +219,9 @@ def every(answers: Sequence[Any]) -> Any:
 def one_after_another(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """Join lists of what parts have, in their order."""
     return [each for answer in answers for each in answer]
+
+
+def join_distinct(parts: Sequence[list[Any]]) -> list[Any]:
+    """Distinct values of every feature in all parts; None where no part has any."""
+    each = ([own for own in of_parts if own is not None] for of_parts in zip(*parts, strict=True))
+    return [np.unique(np.concatenate(told)) if told else None for told in each]

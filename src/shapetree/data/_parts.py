@@ -54,25 +54,14 @@ class SeenFeature(NamedTuple):
 
 @dataclass(frozen=True)
 class PartDescription:
-    """What some parts hold.
-
-    Attributes
-    ----------
-    n_rows : int
-    n_weighted : int
-        Rows whose weight is not zero.
-    seen : tuple of SeenFeature
-        None of a part without rows.
-    classes : tuple of arrays or None
-        Distinct labels of each output, sorted; None for numbers.
-    least, greatest : arrays of shape (n_outputs,)
-        Of the targets; an infinite range for classes.
-    """
+    """What some parts hold."""
 
     n_rows: int
-    n_weighted: int
-    seen: tuple[SeenFeature, ...]
+    n_weighted: int  # rows whose weight is not zero
+    seen: tuple[SeenFeature, ...]  # none of a part without rows
+    # Distinct labels of each output, sorted; None for numbers.
     classes: tuple[np.ndarray, ...] | None
+    # The ends of each output's targets; an infinite range for classes.
     least: np.ndarray
     greatest: np.ndarray
 
@@ -204,17 +193,10 @@ def encode_features(
 
 
 class PartSample(NamedTuple):
-    """Values of a part's rows that belong to the sample which bins are made of.
+    """Values of a part's rows that belong to the sample which bins are made of."""
 
-    Attributes
-    ----------
-    rows : int64 array
-        Their numbers among all rows.
-    columns : list of arrays or None
-        Numbers of each feature; None for categories, whose bins are known without.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # their numbers among all rows
+    # Numbers of each feature; None for categories, whose bins are known without.
     columns: list[np.ndarray | None]
 
     def table(self, features: Sequence[FeatureInfo]) -> Table:
@@ -244,12 +226,6 @@ def join_samples(parts: Sequence[PartSample]) -> PartSample:
         for each in zip(*(part.columns for part in parts), strict=True)
     ]
     return PartSample(np.concatenate([part.rows for part in parts]), columns)
-
-
-def join_distinct(parts: Sequence[list[np.ndarray | None]]) -> list[np.ndarray | None]:
-    """Distinct values of every feature in all parts; None where no part has any."""
-    each = ([own for own in of_parts if own is not None] for of_parts in zip(*parts, strict=True))
-    return [np.unique(np.concatenate(told)) if told else None for told in each]
 
 
 # --- targets and weights ---

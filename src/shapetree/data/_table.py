@@ -32,7 +32,7 @@ from shapetree.data._columns import (
     recode,
     sorted_categories,
 )
-from shapetree.data._map_join import LocalParts, Parts
+from shapetree.data._map_join import LocalParts, Parts, join_distinct
 from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._moments import DateKind
 from shapetree.data._names import feature_finder, is_index
@@ -182,7 +182,9 @@ class Table:
         """The same rows, with all values in this process."""
         return self
 
-    def parts(self, needed: Iterable[int], counts: Array | None) -> Parts:
+    def parts(
+        self, needed: Iterable[int], counts: Array | None, what: str = "describing rows"
+    ) -> Parts:
         """Parts of the rows, a `TablePart` each, for one question.
 
         It reads the columns that are needed. Rows may count as several, if there are counts.
@@ -191,7 +193,7 @@ class Table:
             TablePart(
                 batch, first, None if counts is None else counts[first : first + batch.n_rows]
             )
-            for first, batch in self.read(needed, "describing rows")
+            for first, batch in self.read(needed, what)
         )
 
     def known_sample(self) -> "tuple[Array, Table] | None":
@@ -209,16 +211,18 @@ class Table:
 
         Categories that no row has are gone, unless they have an order of their own.
         """
-        return self.with_features(with_seen(self.features, self.seen_codes()))
-
-    def seen_codes(self) -> list[Array | None]:
-        """Codes that some row has, ascending, of every column of categories that is there."""
-        return [
-            np.unique(codes[codes != MISSING_CODE])
-            if info.is_categorical and codes is not None
-            else None
-            for info, codes in zip(self.features, self.columns, strict=True)
-        ]
+        infos = self.features
+        coded = [j for j, info in enumerate(infos) if info.is_categorical and not info.is_ordered]
+        if not coded:
+            return self
+        seen = self.parts(coded, None, "finding categories").ask(_seen_codes, join_distinct)
+        features = tuple(
+            info
+            if info.categories is None or info.is_ordered or codes is None
+            else replace(info, categories=tuple(info.categories[code] for code in codes.tolist()))
+            for info, codes in zip(infos, seen, strict=True)
+        )
+        return self if features == infos else self.with_features(features)
 
     def with_features(self, features: tuple[FeatureInfo, ...]) -> "Table":
         """The same rows, coded by the categories of other features; all others are missing."""
@@ -242,16 +246,14 @@ class TablePart(NamedTuple):
     counts: Array | None
 
 
-def with_seen(
-    features: Sequence[FeatureInfo], seen: Sequence[Array | None]
-) -> tuple[FeatureInfo, ...]:
-    """Features without categories that no row has, unless these have an order of their own."""
-    return tuple(
-        info
-        if info.categories is None or info.is_ordered or codes is None
-        else replace(info, categories=tuple(info.categories[code] for code in codes.tolist()))
-        for info, codes in zip(features, seen, strict=True)
-    )
+def _seen_codes(part: TablePart) -> list[Array | None]:
+    """Codes that some row has, ascending, of every column of categories that is there."""
+    return [
+        np.unique(codes[codes != MISSING_CODE])
+        if info.is_categorical and codes is not None
+        else None
+        for info, codes in zip(part.table.features, part.table.columns, strict=True)
+    ]
 
 
 def still_kept(before: Array | None, kept: Array) -> Array:

@@ -45,22 +45,15 @@ from shapetree.refine._refined_rows import (
 class RefinedPart:
     """A part of the rows under a tree that is refined. It never changes: each method makes another.
 
-    Attributes
-    ----------
-    rows : LocalRows
-    n_nodes, max_branches : int
-        Most nodes, and most branches of one, that the tree will have.
-    splits : dict
-        Splits and children of nodes.
-    level : tuple or None
-        The level whose branches' losses are known.
+    See `LocalRefinedRows`.
     """
 
     rows: LocalRows
     n_nodes: int
     max_branches: int
+    # Splits and children of nodes.
     splits: dict[int, tuple[Split | None, list[int]]] = field(default_factory=dict)
-    level: Level | None = None
+    level: Level | None = None  # whose branches' losses are known
     _tree: LocalRefinedRows | None = field(default=None, repr=False)
 
     @classmethod
@@ -157,15 +150,7 @@ def losses(tree: LocalRefinedRows, level: Level) -> tuple[Losses, tuple[np.ndarr
 
 
 class JoinedRefinedRows:
-    """Rows of several holders, of a tree under refinement; see `LocalRefinedRows`.
-
-    Parameters
-    ----------
-    losses : LeafLosses
-        Not needed: every part has its own.
-    n_nodes, max_branches : int
-        Most nodes, and most branches of one, that the tree will have.
-    """
+    """Rows of several holders, of a tree under refinement; see `LocalRefinedRows`."""
 
     def __init__(
         self, rows: JoinedRows, losses: LeafLosses, n_nodes: int, max_branches: int

@@ -57,21 +57,13 @@ Losses: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class LossCells(NamedTuple):
-    """Losses by bin and branch of some nodes of a level; *cells* are bins with rows that care.
+    """Losses by bin and branch of some nodes of a level; *cells* are bins with rows that care."""
 
-    Attributes
-    ----------
-    starts, n_cells : int arrays of shape (n_nodes, n_features)
-        Where the cells of each node and feature start, and how many there are.
-    bins : int array
-        Each cell's bin, the missing one last.
-    losses : array of shape (total cells, max_branches - 1)
-        What branch 1, 2, .. costs their rows beyond branch 0.
-    """
-
+    # Where the cells of each node and feature start, and how many there are. (n_nodes, n_features).
     starts: np.ndarray
     n_cells: np.ndarray
-    bins: np.ndarray
+    bins: np.ndarray  # each cell's bin, the missing one last
+    # What branch 1, 2, .. costs their rows beyond branch 0. (n_cells, max_branches - 1).
     losses: np.ndarray
 
     def of(self, node: int, feature: int) -> tuple[np.ndarray, np.ndarray]:
@@ -83,24 +75,14 @@ class LossCells(NamedTuple):
 
 @dataclass(frozen=True)
 class CareSet:
-    """Rows of a node for which branches differ, local or remote.
+    """Rows of a node for which branches differ, local or remote."""
 
-    Attributes
-    ----------
-    at : function
-        Makes a `LocalCareSet` of what is asked: a part of the rows under the tree, or all.
-    n_branches : int
-        Branches of the node.
-    n_rows : int
-        How many there are.
-    least, regret : float
-        What all of them lose in their best branches, beyond branch 0, and what they would lose
-        more than that, over all branches.
-    """
-
+    # Makes a `LocalCareSet` of what is asked: a part of the rows under the tree, or all.
     at: Callable[..., Any]
     n_branches: int
     n_rows: int
+    # What all of them lose in their best branches, beyond branch 0, and what they would lose more
+    # than that, over all branches.
     least: float
     regret: float
 
@@ -132,22 +114,11 @@ class CareSet:
 
 @dataclass(frozen=True)
 class LocalCareSet:
-    """Rows of a part for which branches differ; what is asked of a `CareSet` is asked of these.
-
-    Attributes
-    ----------
-    holder : LocalRows
-    rows : int32 array
-        Their numbers.
-    losses : array of shape (n_rows, max_branches - 1)
-        What they lose in branch 1, 2, .. beyond branch 0.
-    n_branches : int
-        Branches of the node.
-    """
+    """Rows of a part for which branches differ; what is asked of a `CareSet` is asked of these."""
 
     holder: LocalRows
-    rows: np.ndarray
-    losses: np.ndarray
+    rows: np.ndarray  # their numbers
+    losses: np.ndarray  # in branch 1, 2, .. beyond branch 0; (n_rows, max_branches - 1)
     n_branches: int
     _made: dict[Any, LocalRowsOfNode] = field(default_factory=dict, repr=False)
 
@@ -198,12 +169,7 @@ class LocalCareSet:
     def as_classes(self, divisor: float, unit: float) -> LocalRowsOfNode:
         """The rows as if their best branches were classes, and their regrets weights.
 
-        Parameters
-        ----------
-        divisor : float
-            What regrets are divided by.
-        unit : float
-            Grid that weights are rounded to.
+        Regrets are divided, and rounded to a grid of some unit.
         """
         if (divisor, unit) not in self._made:  # there is one question after another
             every = np.arange(self.n_rows)
@@ -212,10 +178,7 @@ class LocalCareSet:
         return self._made[divisor, unit]
 
     def as_copies(self, divisor: float, unit: float) -> LocalRowsOfNode:
-        """The rows once for each branch in which they lose least, see `CareSet`.
-
-        Parameters are those of `as_classes`.
-        """
+        """The rows once for each branch in which they lose least, see `CareSet`."""
         places, labels = np.nonzero(self._by_branch == self._least[:, None])
         spread = self._by_branch.max(axis=1) - self._least
         return self._as_rows(places, labels, spread[places] / divisor, unit)
@@ -396,26 +359,10 @@ class LocalRefinedRows:
         return (yield Question(of, add_each))
 
     def branch_losses(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> Losses:
-        """Find out what each branch would cost the rows of one level's nodes.
+        """Find out what each branch would cost the rows of one level's nodes, in their order.
 
-        Parameters
-        ----------
-        nodes : list of int
-            In the order of their rows.
-        table : array of shape (n_nodes, n_columns)
-            Leaves' lines.
-        anchors : array
-            Powers of two that no node's loss exceeds.
-
-        Returns
-        -------
-        sums : array of shape (n_level, 1 + max_branches)
-            Loss of each node's rows in their own branches, in branch 0, and what branch 1, 2, ..
-            adds to that.
-        n_care : int array of shape (n_level,)
-            Rows for which branches differ.
-        least : array of shape (n_level,)
-            What the rows would add to branch 0 if each took the branch where it loses least.
+        `table` has the lines of all leaves, and `anchors` powers of two that no node's loss
+        exceeds. What is found is described in `RoutedRows.branch_losses`.
         """
         self._care = None
         n_threads = self._threads_for(nodes, VISITS_PER_SENDING)
@@ -435,16 +382,8 @@ class LocalRefinedRows:
     def loss_cells(self, wanted: np.ndarray) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, as many at a time as memory allows.
 
-        Parameters
-        ----------
-        wanted : uint8 array of shape (n_level,)
-            Which nodes' losses are wanted; others have no cells.
-
-        Yields
-        ------
-        first : int
-            Number of the first node in the level.
-        cells : LossCells
+        And the number of the first of these nodes in the level. Nodes that are not wanted (uint8,
+        one for each) have no cells.
         """
         max_cells = MAX_CELL_BYTES // (8 * self.max_branches - 4)
         n_features, first = len(self.bins), 0

@@ -28,21 +28,19 @@ from shapetree.data._parts import (
     PartDescription,
     PartSample,
     Reading,
-    description_of,
-    distinct_classes,
     empty_description,
     encode_features,
     errors_prefixed_by,
     join_descriptions,
     join_samples,
+    read_part,
     sample_part,
 )
 from shapetree.data._sums import Pair, WeightScaling, on_grid
-from shapetree.data._table import FeatureInfo, Table, TablePart, read_table
+from shapetree.data._table import FeatureInfo, Table, TablePart
 from shapetree.data._targets import Goal
 from shapetree.fit._row_hashes import TargetCodes, profiles_of_categories, recoded, times_of
 from shapetree.fit._training_rows import importance_by_class, total_of
-from shapetree.grow._joined_rows import PartOfRows
 from shapetree.grow._local import LocalRows
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of, leaves_of_bins
@@ -123,10 +121,8 @@ def look_at_part(part: GivenPart, reading: Reading, names: list[Any] | None) -> 
         if len(X) == 0:
             weight = None if weights is None else 0.0
             return Look(empty_description(reading), prints, weight, False)
-        table = read_table(X, reading.categorical_features)
         targets, own = _read_targets(y, reading.has_classes), _read_weights(weights)
-        classes = distinct_classes(targets)[0] if reading.has_classes else None
-        found = description_of(table, targets, own, classes, part.name)
+        table, found, _ = read_part(X, targets, own, reading, part.name)
         weight = None if own is None else total_of(own)
         return Look(found, prints, weight, table.has_names)
 
@@ -385,7 +381,7 @@ def hold_part(
     goal: Goal,
     needed: tuple[int, ...],
     unit_of_one: float | None,
-) -> PartOfRows:
+) -> LocalRows:
     """A holder of a part's rows; the goal is what was agreed for all.
 
     Pairs are screened with coarse bins, if these are others. `unit_of_one` is the grid of weights
@@ -397,15 +393,13 @@ def hold_part(
     if unit_of_one is not None:
         assert rows.weights is not None
         weights = on_grid(rows.weights / rows.counts, unit_of_one)
-    return PartOfRows(
-        LocalRows(
-            rows.table,
-            part.of(binned),
-            goal.of(rows.targets, weights, counts),
-            1,
-            coarse=None if coarse is None else part.of(coarse),
-            first_row=rows.first_row,
-        )
+    return LocalRows(
+        rows.table,
+        part.of(binned),
+        goal.of(rows.targets, weights, counts),
+        1,
+        coarse=None if coarse is None else part.of(coarse),
+        first_row=rows.first_row,
     )
 
 

@@ -22,7 +22,7 @@ from shapetree.data._columns import factorize, sorted_categories
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._open import MAX_ROWS
 from shapetree.data._sampling import sampled
-from shapetree.data._table import FeatureInfo, Table, encode_table
+from shapetree.data._table import FeatureInfo, Table, encode_table, read_table
 
 
 @dataclass(frozen=True)
@@ -77,17 +77,14 @@ def empty_description(reading: Reading) -> PartDescription:
     return PartDescription(0, 0, (), None, ends, -ends)
 
 
-def description_of(
-    table: Table,
-    targets: np.ndarray,
-    weights: np.ndarray | None,
-    classes: tuple[np.ndarray, ...] | None,
-    part: str,
-) -> PartDescription:
-    """What a part holds that has been read by `read_table` and `read_part_targets`.
+def read_part(
+    X: Any, targets: np.ndarray, weights: np.ndarray | None, reading: Reading, part: str
+) -> tuple[Table, PartDescription, np.ndarray]:
+    """Read a part's features; the table, what the part holds, and targets or numbers of classes.
 
-    The distinct classes of its targets are given, or None if these are numbers.
+    Targets and weights have been checked.
     """
+    table, classes = read_table(X, reading.categorical_features), None
     seen = [
         SeenFeature(info, part, _is_blank(info, column))
         for info, column in zip(table.features, table.columns, strict=True)
@@ -95,9 +92,15 @@ def description_of(
     n_weighted = table.n_rows if weights is None else int(np.count_nonzero(weights))
     nothing = np.full(targets.shape[1], np.inf)
     least, greatest = nothing, -nothing
-    if classes is None:
+    if reading.has_classes:
+        with warnings.catch_warnings():
+            # A part may be too small to distinguish classes from numbers.
+            warnings.simplefilter("ignore", UserWarning)
+            classes, targets = find_classes(targets)
+    else:
         least, greatest = targets.min(axis=0), targets.max(axis=0)
-    return PartDescription(table.n_rows, n_weighted, tuple(seen), classes, least, greatest)
+    about = table.n_rows, n_weighted, tuple(seen), classes, least, greatest
+    return table, PartDescription(*about), targets
 
 
 def join_descriptions(parts: Sequence[PartDescription]) -> PartDescription:
@@ -250,14 +253,6 @@ def read_part_targets(
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError(f"column {reading.weight!r} holds weights that are negative or not finite")
     return targets, weights
-
-
-def distinct_classes(targets: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Distinct classes of each output, sorted, and the number of each row's class."""
-    with warnings.catch_warnings():
-        # A part may be too small to distinguish classes from numbers.
-        warnings.simplefilter("ignore", UserWarning)
-        return find_classes(targets)
 
 
 def _values(frame: nw.DataFrame[Any], names: Sequence[str]) -> np.ndarray:

@@ -18,19 +18,18 @@ from shapetree.data._parts import (
     PartDescription,
     PartSample,
     Reading,
-    description_of,
-    distinct_classes,
     empty_description,
     encode_features,
     errors_prefixed_by,
     join_descriptions,
     join_samples,
+    read_part,
     read_part_targets,
     sample_part,
 )
 from shapetree.data._sampling import SCALE_ROWS, hash_limits
 from shapetree.data._store import Store, room_for
-from shapetree.data._table import FeatureInfo, Table, read_table, still_kept
+from shapetree.data._table import FeatureInfo, Table, still_kept
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,14 +200,11 @@ class _FirstPass:
         if len(frame) == 0:
             return
         reading = self._reading
-        table = read_table(frame.select(reading.features).to_native(), reading.categorical_features)
-        targets, weights = read_part_targets(frame, reading)
+        X, (targets, weights) = frame.select(reading.features), read_part_targets(frame, reading)
         first_row = self.found.n_rows
-        classes = None
-        if reading.has_classes:
-            classes, targets = distinct_classes(targets)
-            self._classes.append(classes)
-        described = description_of(table, targets, weights, classes, part)
+        table, described, targets = read_part(X.to_native(), targets, weights, reading, part)
+        if described.classes is not None:
+            self._classes.append(described.classes)
         self.found = join_descriptions([self.found, described])
         self._note_ends(table)
         self._targets.append(targets)

@@ -25,7 +25,7 @@ from shapetree.data._map_join import (
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
-from shapetree.grow._joined_rows import INQUIRIES_AT_ONCE, JoinedRows, PartOfRows
+from shapetree.grow._joined_rows import INQUIRIES_AT_ONCE, JoinedRows
 from shapetree.grow._local import LocalRows
 from shapetree.grow._splits import Split
 from shapetree.refine._loss import loss_of
@@ -57,10 +57,9 @@ class RefinedPart:
     _tree: LocalRefinedRows | None = field(default=None, repr=False)
 
     @classmethod
-    def start(cls, part: PartOfRows, n_nodes: int, max_branches: int) -> RefinedPart:
+    def start(cls, rows: LocalRows, n_nodes: int, max_branches: int) -> RefinedPart:
         """The rows where they are, under a tree whose splits are not known yet."""
-        places = part.rows.places.copy()
-        return cls(part.rows.placed(places), n_nodes, max_branches)
+        return cls(rows.placed(rows.places.copy()), n_nodes, max_branches)
 
     def __reduce__(self) -> Any:
         known = self.rows, self.n_nodes, self.max_branches, self.splits, self.level

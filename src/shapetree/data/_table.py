@@ -59,34 +59,21 @@ def count_taken(kept: Array) -> int:
 
 @dataclass(frozen=True)
 class FeatureInfo:
-    """What training learns about one feature.
+    """What training learns about one feature."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the column; "x0", "x1", … if the table has no names.
-    categories : tuple of str, bool, int or float, or None
-        The distinct levels seen in training: numbers and booleans in ascending order, then strings
-        in ascending order. None for a numeric feature; none are kept of a feature that the tree
-        does not use.
-    is_whole : bool
-        Whether all numbers in training were whole.
-    is_ordered : bool
-        Whether the categories have an order of their own, in which they stand: shape functions then
-        divide them into segments, not into arbitrary subsets.
-    date : {"day", "time", "utc"} or None
-        Whether the column holds dates, and which: whole days, moments without a time zone, or
-        moments in UTC. Its numbers are then seconds since 1970-01-01.
-    held_text : bool
-        Whether categories that are no longer kept were text.
-    """
-
-    name: str
+    name: str  # of the column; "x0", "x1", … if the table has no names
+    # The distinct levels seen in training: numbers and booleans in ascending order, then strings in
+    # ascending order. None for a numeric feature; none are kept of a feature that the tree does not
+    # use.
     categories: tuple[Level, ...] | None = None
-    is_whole: bool = False
+    is_whole: bool = False  # whether all numbers in training were whole
+    # Whether the categories have an order of their own, in which they stand: shape functions then
+    # divide them into segments, not into arbitrary subsets.
     is_ordered: bool = False
+    # Whether the column holds dates, and which: whole days, moments without a time zone, or moments
+    # in UTC. Its numbers are then seconds since 1970-01-01.
     date: DateKind | None = None
-    held_text: bool = False
+    held_text: bool = False  # whether categories that are no longer kept were text
 
     @property
     def is_categorical(self) -> bool:
@@ -131,30 +118,17 @@ class FeatureInfo:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table, column by column.
-
-    Attributes
-    ----------
-    n_rows : int
-        The number of rows.
-    features : tuple of FeatureInfo
-        What is known about each column.
-    columns : list of ndarray of shape (n_rows,) or None
-        A numeric column is float32 or float64, with NaN where a value is missing; it may be a
-        strided, read-only view on the caller's data. A categorical column is contiguous int32:
-        positions in `categories`, with -1 where a value is missing or was not seen in training.
-        None stands for a column that was not asked for.
-    has_names : bool
-        Whether the caller's data has names for its columns, all of them strings.
-    store : Store or None
-        Room for the bins of its rows, if they may not fit into memory.
-    """
+    """A table, column by column."""
 
     n_rows: int
     features: tuple[FeatureInfo, ...]
+    # A numeric column is float32 or float64, with NaN where a value is missing; it may be a
+    # strided, read-only view on the caller's data. A categorical column is contiguous int32:
+    # positions in `categories`, with -1 where a value is missing or was not seen in training. None
+    # stands for a column that was not asked for.
     columns: list[Array | None]
-    has_names: bool = False
-    store: Store | None = None
+    has_names: bool = False  # whether the caller's columns have names, all of them strings
+    store: Store | None = None  # room for the bins of its rows, if they may not fit into memory
 
     @cached_property
     def values(self) -> Columns:

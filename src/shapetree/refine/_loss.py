@@ -19,21 +19,12 @@ NEGLIGIBLE = 1e-12
 
 
 class TreeLoss(ABC):
-    """The loss of all rows in their leaves, and how it compares with complexity.
+    """The loss of all rows in their leaves, and how it compares with complexity."""
 
-    Attributes
-    ----------
-    rows : LeafLosses
-        What it costs to send a row to a leaf.
-    min_weight_of_pairs : float
-        Smallest weight of a node for which pairs are fitted without a check on new rows.
-    price_is_fixed : bool
-        Whether a penalty is worth the same, however much the tree loses.
-    """
-
-    rows: LeafLosses
+    rows: LeafLosses  # what it costs to send a row to a leaf
+    # Smallest weight of a node for which pairs are fitted without a check on new rows.
     min_weight_of_pairs: float = 0.0
-    price_is_fixed: bool = False
+    price_is_fixed: bool = False  # whether a penalty is worth the same, however much the tree loses
 
     @abstractmethod
     def begin(self, rows: RefinedRows) -> None:
@@ -194,10 +185,7 @@ class NumberLoss(TreeLoss):
 class LeafTable:
     """What the leaves of a tree under refinement predict, and what their rows lose there.
 
-    Attributes
-    ----------
-    lines : array of shape (n_nodes, n_columns)
-        Leaves' lines of the table that the loss reads.
+    `lines`, (n_nodes, n_columns), are leaves' lines of the table that the loss reads.
     """
 
     def __init__(self, rows: RefinedRows, loss: TreeLoss) -> None:

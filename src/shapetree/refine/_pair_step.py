@@ -84,20 +84,11 @@ class PairRefitter:
         slack: float,
         pairs: PairList | None,
     ) -> Inquiry[AssignedPair | None]:
-        """The best split on a pair for a node's care set; None if it has been searched enough.
+        """The best split on a pair for the care set of a node of some number.
 
-        Parameters
-        ----------
-        number : int
-            Of the node.
-        price : float
-            Loss that a penalty of 1 is worth.
-        region_price : float
-            Loss that a region must save.
-        slack : float
-            What the split may lose at most beyond what is unavoidable.
-        pairs : PairList or None
-            Those that were considered when the node grew, where that is known.
+        None if it has been searched enough. `price` is the loss that a penalty of 1 is worth,
+        `region_price` what a region must save, `slack` what the split may lose at most beyond what
+        is unavoidable, and `pairs` those that were considered when the node grew, if that is known.
         """
         before = self._seen.get(number)
         n_found = 0 if before is None else before.n_found

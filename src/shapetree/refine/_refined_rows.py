@@ -212,16 +212,8 @@ class LocalCareSet:
 class LocalRefinedRows:
     """Rows in memory, of a tree under refinement.
 
-    `JoinedRefinedRows` answers the same for rows of several holders.
-
-    Parameters
-    ----------
-    rows : LocalRows
-        The rows of every node.
-    losses : LeafLosses
-        What it costs to send a row to a leaf.
-    n_nodes, max_branches : int
-        Most nodes, and most branches of one, that the tree will have.
+    `JoinedRefinedRows` answers the same for rows of several holders. The tree will have at most
+    `n_nodes` nodes, with at most `max_branches` branches each.
     """
 
     def __init__(

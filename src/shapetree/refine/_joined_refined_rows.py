@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shapetree._core.histogram import join_cells
-from shapetree._core.routing import LeafLosses
 from shapetree.data._map_join import (
     Inquiry,
     Join,
@@ -23,12 +22,11 @@ from shapetree.data._map_join import (
     run_inquiries,
 )
 from shapetree.data._statistics import Statistics
-from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
+from shapetree.data._targets import ClassGoal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._joined_rows import INQUIRIES_AT_ONCE, JoinedRows
 from shapetree.grow._local import LocalRows
 from shapetree.grow._splits import Split
-from shapetree.refine._loss import loss_of
 from shapetree.refine._refined_rows import (
     CareSet,
     Level,
@@ -112,8 +110,7 @@ class RefinedPart:
     def tree(self) -> LocalRefinedRows:
         """The rows under the tree, made of what is known of it."""
         if self._tree is None:
-            losses = loss_of(self.rows.goal).rows
-            tree = LocalRefinedRows(self.rows, losses, self.n_nodes, self.max_branches)
+            tree = LocalRefinedRows(self.rows, self.n_nodes, self.max_branches)
             for node, (split, children) in self.splits.items():
                 if split is not None:
                     tree.set_split(node, split, children)
@@ -151,14 +148,11 @@ def losses(tree: LocalRefinedRows, level: Level) -> tuple[Losses, tuple[np.ndarr
 class JoinedRefinedRows:
     """Rows of several holders, of a tree under refinement; see `LocalRefinedRows`."""
 
-    def __init__(
-        self, rows: JoinedRows, losses: LeafLosses, n_nodes: int, max_branches: int
-    ) -> None:
+    def __init__(self, rows: JoinedRows, n_nodes: int, max_branches: int) -> None:
         self.rows = rows
         self.n_nodes = n_nodes
         self.max_branches = max_branches
         self.n_threads = rows.n_threads
-        self.leaf_losses = losses
         self.bins, self.n_bins = rows.binned.features, rows.binned.n_bins
         self.is_categorical = rows.binned.categorical.view(np.uint8)
         self._parts = rows.parts
@@ -205,10 +199,9 @@ class JoinedRefinedRows:
             self._changed.update(_below(self._children, node))
         self._is_known = False
 
-    def reorder_rows(self) -> Goal:
+    def reorder_rows(self) -> None:
         """Number the rows as they stand in the tree; see `LocalRefinedRows`."""
         self._change(RefinedPart.reorder_rows)
-        return self.rows.goal
 
     def sizes(self) -> list[int]:
         """Numbers of rows of all nodes."""

@@ -69,18 +69,16 @@ def refine(
     nodes = _grown_nodes(tree, bins) if isinstance(tree, GrownTree) else _nodes_of(tree, bins)
     loss = loss_of(rows.goal)
     max_branches = max(2, *(len(node.children) for node in nodes))
-    about = loss.rows, len(nodes), max_branches
     refined: RefinedRows
     if isinstance(rows, JoinedRows):
-        refined = JoinedRefinedRows(rows, *about)
+        refined = JoinedRefinedRows(rows, len(nodes), max_branches)
     else:
         assert isinstance(rows, LocalRows)
-        refined = LocalRefinedRows(rows, *about)
+        refined = LocalRefinedRows(rows, len(nodes), max_branches)
     working = WorkingTree(nodes, refined, has_grown, options)
     reads_values = pairs is not None or any(isinstance(node.split, PairSplit) for node in nodes)
     if owns_bins and not reads_values and rows.n_rows >= MANY_ROWS:
-        loss = loss_of(refined.reorder_rows())
-        refined.leaf_losses = loss.rows
+        refined.reorder_rows()
     if not has_grown or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.
         working.settle_shapes()

@@ -30,7 +30,7 @@ from shapetree.data._map_join import (
 )
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import on_grid
-from shapetree.data._targets import Goal, RegressionGoal
+from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows
 from shapetree.grow._rows_of_node import LocalRowsOfNode, RowsOfNode
@@ -216,9 +216,7 @@ class LocalRefinedRows:
     `n_nodes` nodes, with at most `max_branches` branches each.
     """
 
-    def __init__(
-        self, rows: LocalRows, losses: LeafLosses, n_nodes: int, max_branches: int
-    ) -> None:
+    def __init__(self, rows: LocalRows, n_nodes: int, max_branches: int) -> None:
         binned = rows.binned
         self.rows = rows
         self.bins = binned.features
@@ -228,7 +226,7 @@ class LocalRefinedRows:
         self.max_branches = max_branches
         self.n_threads = rows.n_threads
         self._goal = rows.goal
-        self.leaf_losses = losses
+        self._losses = leaf_losses_of(rows.goal)
         self._offsets = binned.offsets
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
@@ -240,17 +238,16 @@ class LocalRefinedRows:
         """Results of inquiries that ask functions of this class; see `Rows`."""
         return run_inquiries(inquiries, LocalParts([self]), n_at_once=1)
 
-    def reorder_rows(self) -> Goal:
+    def reorder_rows(self) -> None:
         """Move the rows in memory to where they stand in the tree, and number them so.
 
         Then a loop over the rows of a node reads memory in one direction: where columns are larger
         than caches, that saves most of the time. Only for bins that nothing else reads, and trees
-        without pairs, whose values stay where they are. Returns the goal of the rows as they stand
-        now, for which losses have to be made anew.
+        without pairs, whose values stay where they are.
         """
         goal = self._goal.reordered(self._routed.reorder_rows(self.n_threads))
         self.rows, self._goal = self.rows.with_goal(goal), goal
-        return goal
+        self._losses = leaf_losses_of(goal)
 
     def stand_at(self, places: NodeRows) -> None:
         """Go on with a copy of where the rows are."""
@@ -322,12 +319,12 @@ class LocalRefinedRows:
     def leaf_sums(self, nodes: list[int]) -> np.ndarray:
         """What nodes' rows add up to: weight of each class, or of all rows and of y."""
         n_threads = self._threads_for(nodes, VISITS_PER_SUM)
-        return self._routed.leaf_sums(_numbers(nodes), self.leaf_losses, n_threads)
+        return self._routed.leaf_sums(_numbers(nodes), self._losses, n_threads)
 
     def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
         """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
         n_threads = self._threads_for(nodes, VISITS_PER_SUM)
-        return self._routed.leaf_ranges(_numbers(nodes), self.leaf_losses, n_threads)
+        return self._routed.leaf_ranges(_numbers(nodes), self._losses, n_threads)
 
     def leaf_medians(self, nodes: list[int]) -> np.ndarray:
         """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
@@ -337,9 +334,7 @@ class LocalRefinedRows:
     def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
         n_threads = self._threads_for(nodes, VISITS_PER_SUM)
-        return self._routed.leaf_totals(
-            _numbers(nodes), self.leaf_losses, table, anchors, n_threads
-        )
+        return self._routed.leaf_totals(_numbers(nodes), self._losses, table, anchors, n_threads)
 
     # Losses of a level
 
@@ -358,9 +353,7 @@ class LocalRefinedRows:
         """
         self._care = None
         n_threads = self._threads_for(nodes, VISITS_PER_SENDING)
-        return self._routed.branch_losses(
-            _numbers(nodes), self.leaf_losses, table, anchors, n_threads
-        )
+        return self._routed.branch_losses(_numbers(nodes), self._losses, table, anchors, n_threads)
 
     def look(self, level: Level) -> Losses:
         """What `branch_losses` finds out about a level, unless that is known."""
@@ -416,6 +409,24 @@ class LocalRefinedRows:
             return 1  # whichever nodes these are
         sizes = self.sizes()
         return threads_for(visits * sum(sizes[node] for node in nodes), self.n_threads)
+
+
+def leaf_losses_of(goal: Goal) -> LeafLosses:
+    """What it costs to send a row to a leaf."""
+    if isinstance(goal, ClassGoal):
+        return LeafLosses(goal.labels, None, goal.weights, int(goal.starts[-1]))
+    assert isinstance(goal, RegressionGoal)
+    y = goal.standardised
+    return LeafLosses(
+        None, y, goal.weights, y.shape[1], absolute=goal.is_absolute,
+        anchors=3 * powers_above(goal.total_weight * goal.greatest),
+    )  # fmt: skip
+
+
+def powers_above(numbers: np.ndarray) -> np.ndarray:
+    """The next greater power of two of each; 0 where that is beyond all numbers."""
+    powers = np.ldexp(1.0, np.frexp(numbers)[1])
+    return np.where(np.isfinite(powers) & np.isfinite(numbers), powers, 0.0)
 
 
 def _numbers(nodes: list[int]) -> np.ndarray:

@@ -124,7 +124,7 @@ class JoinedRows:
         return found
 
     def at_roots(self, draws: Sequence[np.ndarray]) -> JoinedRows:
-        """The rows that are drawn for several trees, at the roots of these; see `HeldRows`."""
+        """The rows that are drawn for several trees, at the roots of these; see `Rows`."""
         self.parts.change(partial(LocalRows.at_roots, draws=draws))
         return self
 

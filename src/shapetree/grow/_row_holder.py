@@ -47,6 +47,26 @@ class Rows(Protocol):
     """A holder of binned training rows: in this process, in files or on a cluster."""
 
     @property
+    def binned(self) -> BinnedTable:
+        """The rows' bins, whose columns may be remote."""
+        ...
+
+    @property
+    def coarse(self) -> BinnedTable:
+        """The same that pairs are screened with."""
+        ...
+
+    @property
+    def goal(self) -> Goal:
+        """What the rows add to sums."""
+        ...
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads to use."""
+        ...
+
+    @property
     def n_rows(self) -> int:
         """Number of rows."""
         ...
@@ -98,39 +118,7 @@ class Rows(Protocol):
         """Send the rows of each node by its split to its children, numbered from the first on."""
         ...
 
-
-class HeldRows(Rows, Protocol):
-    """Rows with their bins and goal, as a fit has them.
-
-    Attributes
-    ----------
-    binned, coarse : BinnedTable
-        Their bins, and those that pairs are screened with; the columns may be remote.
-    goal : Goal
-    n_threads : int
-    """
-
-    @property
-    def binned(self) -> BinnedTable:
-        """The rows' bins."""
-        ...
-
-    @property
-    def coarse(self) -> BinnedTable:
-        """The bins that pairs are screened with."""
-        ...
-
-    @property
-    def goal(self) -> Goal:
-        """What the rows add to sums."""
-        ...
-
-    @property
-    def n_threads(self) -> int:
-        """Number of threads to use."""
-        ...
-
-    def at_roots(self, draws: Sequence[np.ndarray]) -> HeldRows:
+    def at_roots(self, draws: Sequence[np.ndarray]) -> Rows:
         """The rows that are drawn for several trees, at the roots of these.
 
         A remote holder keeps no other place of its rows.

@@ -12,7 +12,7 @@ from shapetree.grow._joined_rows import JoinedRows
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrownTree, TreeNode
 from shapetree.grow._pairs import PairFrame
-from shapetree.grow._row_holder import HeldRows
+from shapetree.grow._row_holder import Rows
 from shapetree.grow._splits import PairSplit
 from shapetree.refine._joined_refined_rows import JoinedRefinedRows
 from shapetree.refine._loss import loss_of
@@ -32,7 +32,7 @@ MANY_ROWS = 2**16
 
 def refine(
     tree: GrownTree | TreeArrays,
-    rows: HeldRows,
+    rows: Rows,
     options: RefineOptions,
     pairs: PairTools | None,
     report: Callable[[int, float], None],
@@ -46,7 +46,7 @@ def refine(
     tree : GrownTree or TreeArrays
         As it has grown, which gives up its splits; or a finished one, no threshold of which may
         part rows of a node in one bin, see `shapetree.tree._rebinning.fitting_bins`.
-    rows : HeldRows
+    rows : Rows
         Rows of these nodes, or all at the root of a finished tree; they move as splits change.
     pairs : tuple of PairFrame and CandidateOptions, or None
         How pairs are searched; None for no pairs.

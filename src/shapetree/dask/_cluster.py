@@ -55,7 +55,7 @@ class Cluster:
         self._client = client
         self._live: dict[Any, Future[Any]] = {}
         self._released: list[Future[Any]] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # parts may be forgotten while it is held
 
     def __enter__(self) -> Cluster:
         return self

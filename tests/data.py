@@ -9,7 +9,7 @@ from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._base import BaseShapeTree
 from shapetree.data._table import read_table
 from shapetree.tree import _view
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 
 OPTIONS = SearchOptions().get_params().keys()
 # Even a few rows get a tree, and its leaves predict what their own rows say.

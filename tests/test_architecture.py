@@ -56,11 +56,9 @@ LAYERS = {
             "_evaluation",
             "_digits",
             "_stability",
-            "_fitted_model",
             "_fitted",
-            "_fitted_forest",
+            "_from_estimator",
             "_regions",
-            "_plane",
             "_view",
             "_words",
         ),
@@ -70,7 +68,6 @@ LAYERS = {
         "_kinds",
         "_format",
         "_write",
-        "_read_sketches",
         "_read_nodes",
         "_read",
     ],
@@ -99,15 +96,22 @@ LAYERS = {
             "_tables",
         ),
     ],
-    "drawing": ["_palette", "_ticks", "_date_ticks", "_scales", "_outlines", "_plane_map"],
+    "drawing": [
+        "_palette",
+        "_ticks",
+        "_scales",
+        "_outlines",
+        "_plane",
+        "_plane_map",
+    ],
     "plot": [
-        *("_text_width", "_layout", "_colours", "_picture", "_canvas", "_path", "_row", "_scene"),
+        *("_text_width", "_layout", "_colours", "_picture", "_canvas", "_path", "_scene"),
         *("_card", "_strip_card", "_ordered_card", "_category_card", "_pair_card", "_leaves"),
-        *("_legend", "_node", "_tree"),
+        *("_legend", "_tree"),
     ],
     "export": [
         *("_routes", "_python", "_dialects", "_forks", "_sql_writer", "_lists", "_sql", "_onnx"),
-        *("_shapes", "_js", "_page_words", "_html", "_text", "_dot"),
+        *("_js", "_html", "_text", "_dot"),
     ],
     "fit": [
         *(
@@ -137,7 +141,7 @@ LAYERS = {
     "dask": ["_task_values", "_cluster", "_tasks", "_lazy", "_data", "_backend", "_estimators"],
     "cli": [
         *("_console", "_arguments", "_reading", "_column_types", "_training_data", "_models"),
-        *("_export", "_fit", "_predict", "_explain", "_inspect", "_app"),
+        *("_show", "_fit", "_predict", "_app"),
     ],
 }
 ORDER = list(LAYERS)
@@ -148,8 +152,8 @@ UNREAD = ["_core", "grow", "refine", *READERS]
 BELOW = ORDER[: ORDER.index("_teachers")]
 ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
 # Functions that may ask an estimator something, and what they ask.
-MAY_ASK = {"fitted_tree", "fitted_model", "tree_holder", "rows_for_tree"}
-MAY_ASK |= {"model_view", "named_by_pipeline", "refuse_estimator"}
+MAY_ASK = {"fitted_tree", "fitted_model", "fitted_of", "tree_holder", "rows_for_tree"}
+MAY_ASK |= {"scene_of"}
 QUESTIONS = {"check_is_fitted", "is_classifier", "is_regressor", "validate_data", "get_params"}
 # What only an estimator has.
 MANNERS = {"tree_", "classes_", "n_classes_", "criterion_", "shrinkage_", "refinement_history_"}

@@ -949,9 +949,8 @@ def test_what_other_commands_refuse(folder, monkeypatch, arguments, words, code)
 @pytest.mark.parametrize("command", ["fit", "export"])
 def test_outputs_are_checked_before_the_work_starts(folder, monkeypatch, command, place, words):
     monkeypatch.chdir(folder)
-    monkeypatch.setattr(
-        f"shapetree.cli._{command}.read_{'file' if command == 'fit' else 'model'}", 0
-    )
+    reader = "_fit.read_file" if command == "fit" else "_show.read_model"
+    monkeypatch.setattr(f"shapetree.cli.{reader}", 0)
     given = ["shop.csv", "-t", "busy"] if command == "fit" else ["busy.json", "--to", "text"]
     assert words in fail(command, *given, "-o", place)
 

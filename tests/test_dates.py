@@ -32,9 +32,9 @@ from shapetree import (
 from shapetree.cli._column_types import as_dates
 from shapetree.data._moments import read_moment, readable_threshold, write_moment
 from shapetree.data._table import encode_table, read_table
-from shapetree.drawing._date_ticks import round_dates
+from shapetree.drawing._ticks import round_dates
 from shapetree.tree._digits import beyond
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._view import view_of
 
 KINDS = ("day", "time", "utc")

@@ -18,7 +18,7 @@ from shapetree.drawing._palette import BRANCHES, CLASSES, branch_colour, class_c
 from shapetree.drawing._plane_map import map_of
 from shapetree.drawing._scales import drawn_density, scale_of, target_scale
 from shapetree.drawing._ticks import end_labels, round_numbers, round_powers
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._view import view_of
 
 FREE = {"refine": None, "segment_penalty": 0.0, "leaf_penalty": 0.0}
@@ -244,15 +244,15 @@ def test_the_first_feature_goes_to_the_right_but_for_maps(names, across):
     tree = make_tree(ShapeTreeClassifier, max_depth=1, pairs=1, **FREE).fit(*places(names))
     shown = view(tree)
     root = shown.nodes[0]
-    assert map_of(shown, root, False).features[0].name == across
-    assert map_of(shown, root, True).features[1].name == across
+    assert map_of(root, False).features[0].name == across
+    assert map_of(root, True).features[1].name == across
 
 
 def test_areas_are_where_the_branches_are():
     X, y = places(("lat", "lon"))
     tree = make_tree(ShapeTreeClassifier, max_depth=1, pairs=1, **FREE).fit(X, y)
     shown = view(tree)
-    drawn = map_of(shown, shown.nodes[0], False)
+    drawn = map_of(shown.nodes[0], False)
     leaves = tree.apply(X)
     for place, leaf in zip(X[["lon", "lat"]].to_numpy()[:200], leaves, strict=False):
         at = [axis.place(value) for value, axis in zip(place, drawn.axes, strict=True)]
@@ -268,7 +268,7 @@ def test_areas_are_where_the_branches_are_on_axes_with_breaks(far):
     X = pd.DataFrame(np.where(far, far * np.exp(1.5 * z), z), columns=["a", "b"])
     tree = make_tree(ShapeTreeClassifier, max_depth=1, pairs=1, **FREE).fit(X, y)
     shown = view(tree)
-    drawn = map_of(shown, shown.nodes[0], False)
+    drawn = map_of(shown.nodes[0], False)
     assert [len(axis.breaks) for axis in drawn.axes] == [abs(side) for side in far]
     leaves = tree.apply(X)
     for row, leaf in zip(X.to_numpy()[:400], leaves, strict=False):
@@ -302,10 +302,10 @@ def test_areas_fill_the_plane_whatever_the_rows(seed):
     y = (above["a"] ^ above["b"] ^ (kinds == 1)).astype(int)
     tree = make_tree(ShapeTreeClassifier, max_depth=3, pairs="all", **FREE).fit(X, y)
     shown = view(tree)
-    pairs = [node for node in shown.nodes if node.plane is not None]
+    pairs = [node for node in shown.nodes if node.scatter is not None]
     assert pairs
     for node in pairs:
-        drawn = map_of(shown, node, swap=bool(seed % 2))
+        drawn = map_of(node, swap=bool(seed % 2))
         total = sum(area(loop) for loops in drawn.areas for loop in loops)
         assert total == pytest.approx(1)
         assert ((drawn.points >= 0) & (drawn.points <= 1)).all()
@@ -318,7 +318,7 @@ def test_axes_of_pairs_are_broken_only_where_that_gives_much_room():
         middle = X.median()
         y = (X["a"] > middle["a"]) ^ (X["b"] > middle["b"])
         shown = view(make_tree(ShapeTreeClassifier, max_depth=1, pairs=1, **FREE).fit(X, y))
-        drawn = map_of(shown, shown.nodes[0], False)
+        drawn = map_of(shown.nodes[0], False)
         assert [axis.breaks for axis in drawn.axes] == [[], []]
 
 
@@ -340,7 +340,7 @@ def test_categories_of_pairs_have_one_order_in_all_nodes():
     for node in shown.nodes:
         if len(node.features) != 2:
             continue
-        drawn = map_of(shown, node, False)
+        drawn = map_of(node, False)
         for feature, axis in zip(drawn.features, drawn.axes, strict=True):
             if axis.categories is not None:
                 n_pairs += 1

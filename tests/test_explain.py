@@ -34,7 +34,7 @@ from shapetree import (
 )
 from shapetree.data._table import FeatureInfo
 from shapetree.explain import Change, Condition, Flip
-from shapetree.plot._row import MarkedRow
+from shapetree.plot._scene import MarkedRow
 from shapetree.tree._digits import percent
 
 INF, NAN, LARGEST = np.inf, np.nan, np.finfo(float).max

@@ -28,7 +28,8 @@ from shapetree import (
     refine_tree,
 )
 from shapetree.data._names import check_columns
-from shapetree.tree._fitted import FittedTree, fitted_tree
+from shapetree.tree._fitted import FittedTree
+from shapetree.tree._from_estimator import fitted_tree
 
 FOUND = ["tree_", "criterion_", "shrinkage_", "n_outputs_", "n_features_in_"]
 FOUND += ["feature_importances_", "classes_", "n_classes_"]

@@ -24,7 +24,7 @@ from shapetree import (
 from shapetree.ensemble import _forest
 from shapetree.fit import _growth
 from shapetree.grow._feature_draw import FeatureDraw, HalfDraw
-from shapetree.tree import _fitted_forest
+from shapetree.tree import _fitted
 
 BOTH = pytest.mark.parametrize("kind", [ShapeForestClassifier, ShapeForestRegressor])
 seeds = st.integers(0, 2**31 - 1)
@@ -101,7 +101,7 @@ def test_rows_are_predicted_in_parts(kind, monkeypatch):
     X, y = rows_for(kind)
     fitted = forest(kind).fit(X, y)
     at_once = fitted.predict(X)
-    monkeypatch.setattr(_fitted_forest, "ROWS_TOGETHER", 7)
+    monkeypatch.setattr(_fitted, "ROWS_TOGETHER", 7)
     assert_array_equal(fitted.predict(X), at_once)
 
 

@@ -23,7 +23,7 @@ from shapetree import (
     from_json,
     plot_tree,
 )
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._view import view_of
 
 SIZES = ["XS", "S", "M", "L", "XL"]

@@ -42,7 +42,7 @@ from shapetree import (
     refine_tree,
 )
 from shapetree.tree._evaluation import score_words
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._naming import Names
 from shapetree.tree._view import view_of
 

@@ -28,7 +28,7 @@ from shapetree.drawing._plane_map import map_of
 from shapetree.drawing._scales import scale_of
 from shapetree.export import export_dot
 from shapetree.plot import plot_node, plot_tree
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._view import view_of
 from shapetree.tree._words import readable
 
@@ -556,12 +556,12 @@ def test_lines_between_branches_do_not_hide_thin_areas():
         max_depth=1, pairs=[("x", "kind")], search=SearchOptions(pair_penalty=0.0)
     ).fit(X, y)
     view = view_of(fitted_tree(intricate))
-    assert map_of(view, view.nodes[0], False).line_width < 0.5
+    assert map_of(view.nodes[0], False).line_width < 0.5
     rng = np.random.default_rng(1)
     X = pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"])
     plain = ShapeTreeClassifier(max_depth=1, max_branches=2, pairs="auto").fit(X, X.a > X.b)
     view = view_of(fitted_tree(plain))
-    assert map_of(view, view.nodes[0], False).line_width == 1.0
+    assert map_of(view.nodes[0], False).line_width == 1.0
 
 
 def test_a_branch_of_a_pair_is_one_shape():
@@ -852,8 +852,8 @@ def test_a_sample_of_points_says_so(n_rows, said):
 
 def test_a_few_rows_far_away_do_not_make_the_plane_empty():
     tree = pair_tree(n_rows=90, outlier=1000.0)
-    plane = view_of(fitted_tree(tree)).nodes[0].plane
-    assert plane.axes[1].high < 20
+    scatter = view_of(fitted_tree(tree)).nodes[0].scatter
+    assert scatter.high[1] < 20
     assert any("of 90 shown" in word for word in words_of(plot_tree(tree)))
 
 

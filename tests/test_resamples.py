@@ -15,7 +15,7 @@ from shapetree.fit._local_backend import training_rows
 from shapetree.fit._resamples import N_RESAMPLES, SHARE_DRAWN, Evidence
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import bin_rows
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._view import view_of
 
 N_SEEDS = len(seeds(10))
@@ -320,12 +320,12 @@ def test_rows_are_taught_what_trees_predict_that_have_not_drawn_them(target, mon
 
 
 def test_predictions_must_go_with_the_targets_and_gain():
-    assert Evidence(0.1, 2.5, 100, 50, 0.0).is_convincing
-    assert not Evidence(0.1, 1.9, 100, 50, 0.0).is_convincing
-    assert not Evidence(-0.1, 2.5, 100, 50, 0.0).is_convincing
+    assert Evidence(0.1, 2.5, 100, 50, 0.0, 0.02).is_convincing
+    assert not Evidence(0.1, 1.9, 100, 50, 0.0, 0.02).is_convincing
+    assert not Evidence(-0.1, 2.5, 100, 50, 0.0, 0.02).is_convincing
     # The standard error of few rows or groups is not known well.
-    assert not Evidence(0.1, 2.5, 5, 50, 0.0).is_convincing
-    assert Evidence(0.1, 5.0, 5, 50, 0.0).is_convincing
+    assert not Evidence(0.1, 2.5, 5, 50, 0.0, 0.02).is_convincing
+    assert Evidence(0.1, 5.0, 5, 50, 0.0, 0.02).is_convincing
 
 
 @pytest.mark.parametrize("target", [classes, normal])

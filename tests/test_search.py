@@ -70,7 +70,7 @@ def rows_of(targets, codes, nodes):
 
 def search_nodes(
     criterion, targets, codes, n_bins, categorical, nodes, sparse=False, rows=None, n_threads=1,
-    max_branches=2, penalties=FREE, seed=3, allowed=None, features=None, **limits,
+    max_branches=2, penalties=FREE, seed=3, allowed=None, features=None, only_best=False, **limits,
 ):  # fmt: skip
     """Search several nodes, each given by its rows; seeds and penalties for each, or for all."""
     n_nodes = len(nodes)
@@ -87,6 +87,7 @@ def search_nodes(
         rows=rows,
         allowed=allowed,
         n_threads=n_threads,
+        only_best=only_best,
         **vars(found),
     )  # fmt: skip
     return found
@@ -427,6 +428,29 @@ def test_answers_do_not_depend_on_the_number_of_threads(level, sparse):
         for n_threads in (1, 3)
     )
     assert_same_results(one, other)
+
+
+@given(levels(), st.booleans(), st.sampled_from([1, 3]), st.booleans())
+def test_the_best_feature_is_found_where_others_are_not_searched_to_the_end(
+    level, sparse, n_threads, is_free
+):
+    problem, nodes, options, limits = level
+    if is_free:
+        free = dict.fromkeys(("segment_penalty", "category_penalty"), np.zeros(len(nodes)))
+        options = options | {"penalties": options["penalties"] | free}
+    about = {"only_best": True, "sparse": sparse, "n_threads": n_threads}
+    found, of_one_thread, every = (
+        search_nodes(*problem, nodes, **own, **options, **limits)
+        for own in (about, {"only_best": True}, {})
+    )
+    best, of_one_thread, of_every = (
+        np.maximum(each.penalised_gains.max(axis=1), 0.0) for each in (found, of_one_thread, every)
+    )
+    assert_array_equal(best, of_one_thread)
+    tolerance = 1e-8 * len(problem[2][0])
+    assert np.all(best <= of_every + tolerance)
+    if is_free:  # otherwise polish may move borders of pieces, which a bound does not know
+        assert_allclose(best, of_every, atol=tolerance)
 
 
 @given(levels(), st.booleans(), st.sampled_from([(0, 1), (1, 3), (2, 2), (0, 3)]))

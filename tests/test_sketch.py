@@ -19,6 +19,7 @@ from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
 from shapetree._core.columns import Columns, deviations, extents
 from shapetree._core.predictor import count_cells
 from shapetree.data._binning import bin_every_number
+from shapetree.drawing._plane import plane_of
 from shapetree.tree._axes import axis_of, cell_of_spans, joined_spans, spans_of_bins
 from shapetree.tree._sketch import NodeSketch
 
@@ -174,17 +175,17 @@ def assert_counted(model, view, X, y):
                 assert np.isnan(node.deviation)
         if len(node.features) == 1:
             assert_density(node, X, y, rows, classes)
-            assert node.plane is None
+            assert node.scatter is None
         if len(node.features) == 2:
             lacking = [
                 not all(is_known(f, X[f.name].to_numpy()[row]) for f in node.features)
                 for row in rows
             ]
-            assert node.plane.n_missing == sum(lacking)
+            assert node.scatter.n_missing == sum(lacking)
             assert node.density is None
         if node.is_leaf:
             assert node.density is None
-            assert node.plane is None
+            assert node.scatter is None
 
 
 @EVERY_TREE
@@ -557,15 +558,16 @@ PAIR_TREES = pytest.mark.parametrize("name", [name for name in GRID if "pairs" i
 def test_polygons_tile_the_plane_and_hold_what_goes_to_their_branch(name, after):
     model, tree = fitted(name, after)[0], fitted(name, after)[0].tree_
     rng = np.random.default_rng(0)
-    pairs = [node for node in view_of(model).nodes if node.plane is not None]
+    pairs = [node for node in view_of(model).nodes if node.scatter is not None]
     assert pairs
     for node in pairs:
-        x, y = node.plane.axes
+        plane = plane_of(node)
+        x, y = plane.axes
         whole = (x.high - x.low) * (y.high - y.low)
-        areas = [area(corners) for corners in node.plane.polygons]
+        areas = [area(corners) for corners in plane.polygons]
         assert len(areas) == len(node.regions)
         assert sum(areas) == pytest.approx(whole, rel=1e-9)
-        for region, corners, size in zip(node.regions, node.plane.polygons, areas, strict=True):
+        for region, corners, size in zip(node.regions, plane.polygons, areas, strict=True):
             if size < 1e-6 * whole:
                 continue
             corners = np.array(corners)
@@ -592,18 +594,19 @@ def test_points_of_a_plane_are_rows_of_its_node(name):
     model, X, y = fitted(name)
     view, paths = view_of(model), model.decision_path(X).toarray().astype(bool)
     for node in view.nodes:
-        if node.plane is None:
+        if node.scatter is None:
             continue
+        plane = plane_of(node)
         inside = X[paths[:, node.number]]
         known = np.ones(len(inside), dtype=bool)
         for feature in node.features:
             known &= [is_known(feature, value) for value in inside[feature.name]]
-        assert len(node.plane.points) == len(node.plane.targets) <= 150
-        assert len(node.plane.points) <= known.sum()
+        assert len(plane.points) == len(plane.targets) <= 150
+        assert len(plane.points) <= known.sum()
         if not any(node.missing_categories):
-            assert len(node.plane.points) == min(known.sum(), 150)
-        for side, (axis, feature) in enumerate(zip(node.plane.axes, node.features, strict=True)):
-            drawn = node.plane.points[:, side]
+            assert len(plane.points) == min(known.sum(), 150)
+        for side, (axis, feature) in enumerate(zip(plane.axes, node.features, strict=True)):
+            drawn = plane.points[:, side]
             if feature.is_categorical:
                 assert np.all((drawn >= 0) & (drawn < len(axis.categories)))
             else:
@@ -611,10 +614,10 @@ def test_points_of_a_plane_are_rows_of_its_node(name):
                 nearest = np.abs(drawn[:, None] - values).min(axis=1)
                 assert nearest.max() <= 1e-3 * (axis.high - axis.low)
         if view.classes is None:
-            off = np.abs(node.plane.targets[:, None] - np.asarray(y)).min(axis=1)
-            assert np.all(off <= 1e-4 * np.abs(node.plane.targets))
+            off = np.abs(plane.targets[:, None] - np.asarray(y)).min(axis=1)
+            assert np.all(off <= 1e-4 * np.abs(plane.targets))
         else:
-            assert set(node.plane.targets.tolist()) <= set(range(len(view.classes[0])))
+            assert set(plane.targets.tolist()) <= set(range(len(view.classes[0])))
 
 
 # Strange data
@@ -665,10 +668,11 @@ def test_strange_columns_are_sketched_without_warning(kind, pairs, name):
                 thresholds = [segment.high for segment in node.segments[:-1]]
                 assert_axis(node.density.edges, thresholds, node.density.ends)
                 assert node.density.counts.sum() + node.density.missing.sum() == node.n_rows
-            if node.plane is not None:
-                for corners in node.plane.polygons:
+            if node.scatter is not None:
+                plane = plane_of(node)
+                for corners in plane.polygons:
                     assert np.isfinite(np.array(corners)).all()
-                assert np.isfinite(node.plane.points).all()
+                assert np.isfinite(plane.points).all()
 
 
 @pytest.mark.parametrize(
@@ -788,7 +792,7 @@ def test_several_targets_have_no_sketch_and_everything_else_works(kind):
         assert view.score() is None
         assert view.n_outputs == 2
         for node in view.nodes:
-            assert (node.counts, node.mean, node.density, node.plane) == (None,) * 4
+            assert (node.counts, node.mean, node.density, node.scatter) == (None,) * 4
             assert node.n_rows == each.tree_.n_node_samples[node.number]
             if node.children:
                 assert "n_rows" not in each.shape_table(node.number)

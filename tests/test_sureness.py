@@ -21,9 +21,9 @@ from shapetree import (
     export_text,
     from_json,
 )
-from shapetree.export._page_words import outcome_data
+from shapetree.export._html import outcome_data
 from shapetree.tree._digits import percent
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._intervals import (
     sure_of_mean,
     sure_of_median,

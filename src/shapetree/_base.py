@@ -56,7 +56,8 @@ from shapetree.plot import plot_tree
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import HeldOut, scores_of, scores_of_shares
-from shapetree.tree._fitted import FittedTree, fitted_tree
+from shapetree.tree._fitted import FittedTree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._intervals import unseen_leaves
 from shapetree.tree._predictor import leaves_of, paths_to
 from shapetree.tree._stability import Stability
@@ -389,7 +390,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         names = [each.name for each in fields(Parameters) if each.name in given]
         return Parameters(**{name: given[name] for name in names})
 
-    def __fitted_tree__(self) -> FittedTree:
+    def __fitted_model__(self) -> FittedTree:
         return self._checked()
 
     # --- what a fit has found ---
@@ -397,22 +398,22 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     @property
     def tree_(self) -> TreeArrays:
         """The nodes as flat arrays."""
-        return self.__fitted_tree__().tree
+        return self.__fitted_model__().tree
 
     @property
     def criterion_(self) -> str:
         """The criterion in use."""
-        return self.__fitted_tree__().criterion
+        return self.__fitted_model__().criterion
 
     @property
     def strength_(self) -> float:
         """The strength in use."""
-        return self.__fitted_tree__().strength
+        return self.__fitted_model__().strength
 
     @property
     def cv_results_(self) -> dict[str, Any]:
         """Scores of strengths and criteria on held-out rows, if there was a choice."""
-        results = self.__fitted_tree__().cv_results
+        results = self.__fitted_model__().cv_results
         if results is None:
             raise AttributeError(
                 "cv_results_ is not available: either nothing was chosen by cross-validation, or "
@@ -423,12 +424,12 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     @property
     def shrinkage_(self) -> float:
         """The shrinkage in use."""
-        return self.__fitted_tree__().shrinkage
+        return self.__fitted_model__().shrinkage
 
     @property
     def refinement_history_(self) -> np.ndarray:
         """Penalised loss before refinement and after each sweep, if the tree was refined."""
-        history = self.__fitted_tree__().history
+        history = self.__fitted_model__().history
         if history is None:
             raise AttributeError("the tree was not refined, so it has no refinement_history_")
         return history
@@ -436,12 +437,12 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     @property
     def taught_(self) -> float:
         """How much of what the tree was fitted to was its teacher's; 0 without a teacher."""
-        return self.__fitted_tree__().taught
+        return self.__fitted_model__().taught
 
     @property
     def teacher_(self) -> Any:
         """The estimator that taught the tree, fitted, if one was given as `teacher`."""
-        teacher = self.__fitted_tree__().teacher
+        teacher = self.__fitted_model__().teacher
         if teacher is None:
             raise AttributeError("no estimator was given as teacher, so there is no teacher_")
         return teacher
@@ -449,12 +450,12 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     @property
     def why_single_leaf_(self) -> str | None:
         """Why the tree has no split, and what to do about it; None if it has one."""
-        return self.__fitted_tree__().why_single_leaf
+        return self.__fitted_model__().why_single_leaf
 
     @property
     def stability_(self) -> Stability:
         """What `stability` has found of the nodes; nothing of single rows is kept."""
-        found = self.__fitted_tree__().stability
+        found = self.__fitted_model__().stability
         if found is None:
             raise AttributeError(
                 "stability_ is not known; call stability with the rows of training"
@@ -477,7 +478,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     # --- using the fitted tree ---
 
     def _read_for_prediction(self, X: Any) -> Table:
-        fitted = self.__fitted_tree__()
+        fitted = self.__fitted_model__()
         return fitted.read_table(X, type(self).__name__, fitted.tree.used_features)
 
     def apply(self, X: Any) -> np.ndarray:
@@ -498,7 +499,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         """
         n_threads = effective_threads(self.n_threads)
         if isinstance(X, Batches):
-            batches = self.__fitted_tree__().read_batches(X)
+            batches = self.__fitted_model__().read_batches(X)
             each = [leaves_of(self.tree_, table, n_threads) for table, _ in batches]
             return np.concatenate([np.empty(0, dtype=np.int32), *each])
         return leaves_of(self.tree_, self._read_for_prediction(X), n_threads)
@@ -557,7 +558,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         >>> {name: round(score, 3) for name, score in tree.evaluate(X_new, y_new).items()}
         {'accuracy': 0.895, 'balanced_accuracy': 0.868}
         """
-        fitted = self.__fitted_tree__()
+        fitted = self.__fitted_model__()
         if isinstance(X, Batches):
             refuse_beside_batches(y=y, sample_weight=sample_weight)
             X = X.watched()
@@ -595,7 +596,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
 
         They include how well the tree predicts what its teacher does, if that is given.
         """
-        fitted, weights = self.__fitted_tree__(), None
+        fitted, weights = self.__fitted_model__(), None
         if sample_weight is not None:
             weights = _check_sample_weight(
                 sample_weight, leaves, dtype=np.float64, ensure_non_negative=True
@@ -684,7 +685,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         >>> stability.node_words(0)
         'same feature in 7 of 10 resamples, similar split in 7'
         """
-        fitted = self.__fitted_tree__()
+        fitted = self.__fitted_model__()
         for name, number, least in (
             ("n_resamples", n_resamples, 1),
             ("random_state", random_state, 0),
@@ -965,7 +966,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         estimator
             A new estimator; this one is not changed.
         """
-        fitted = self.__fitted_tree__()
+        fitted = self.__fitted_model__()
         return self._with(fitted.with_tree(prune_nodes(fitted.tree, nodes)))
 
     def simplify(self) -> Self:
@@ -979,7 +980,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         estimator
             A new estimator; this one is not changed.
         """
-        return self._with(simplify_fitted(self.__fitted_tree__()))
+        return self._with(simplify_fitted(self.__fitted_model__()))
 
     def _with(self, fitted: FittedTree) -> Self:
         """A copy of this estimator with another fitted tree."""

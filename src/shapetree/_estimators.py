@@ -15,8 +15,7 @@ from shapetree.data._shares import ClassShares
 from shapetree.fit import refine_fitted
 from shapetree.fit._training_rows import row_weights
 from shapetree.tree._evaluation import scores_of_shares
-from shapetree.tree._fitted import fitted_tree
-from shapetree.tree._fitted_forest import fitted_model
+from shapetree.tree._from_estimator import fitted_model, fitted_tree
 
 Tree = TypeVar("Tree", bound=BaseShapeTree)
 
@@ -101,7 +100,7 @@ class ShapeTreeClassifier(ScoresShares, BaseShapeTree):
 
     def _labels(self) -> tuple[np.ndarray, ...]:
         """Class labels of each output."""
-        classes = self.__fitted_tree__().classes
+        classes = self.__fitted_model__().classes
         assert classes is not None
         return classes
 

@@ -13,17 +13,20 @@ from uuid import uuid4
 PathLike: TypeAlias = str | os.PathLike[str]
 
 
-def write_file(path: PathLike, content: str | bytes, what: str) -> None:
+def write_file(path: PathLike | None, content: str | bytes, what: str) -> None:
     """Write a file; if that fails, an older one of the same name stays as it is.
 
     Parameters
     ----------
-    path : str or path-like
+    path : str or path-like, or None
+        If it is None, nothing is written.
     content : str or bytes
         Text is written as UTF-8.
     what : str
         What is written, for the error message: "the page".
     """
+    if path is None:
+        return
     with new_file(path, what) as draft, open(draft, "xb") as file:
         file.write(content.encode("utf-8") if isinstance(content, str) else content)
 

@@ -7,8 +7,7 @@ from shapetree._files import PathLike, read_text
 from shapetree._model_files import HasModelFile
 from shapetree.ensemble import ShapeForestClassifier, ShapeForestRegressor
 from shapetree.model_file import read_model
-from shapetree.tree._fitted import tree_holder
-from shapetree.tree._fitted_forest import fitted_model
+from shapetree.tree._from_estimator import fitted_model, tree_holder
 
 ESTIMATORS = {
     kind._file_kind(): kind

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from shapetree._files import PathLike, read_text, write_file
 from shapetree._with_parameters import KnownParameters
 from shapetree.model_file import PREFIX, Model, NotAModel, read_model, short, write_model
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest, fitted_model
+from shapetree.tree._fitted import TreeOrForest
+from shapetree.tree._from_estimator import fitted_model
 
 # Characters of a value in a message about a file.
 MAX_QUOTED = 100
@@ -152,13 +152,12 @@ class HasModelFile(KnownParameters):
         fitted = fitted_model(self)
         return self._write(fitted, path)
 
-    def _write(self, fitted: FittedTree | FittedForest, path: PathLike | None) -> str:
+    def _write(self, fitted: TreeOrForest, path: PathLike | None) -> str:
         self._validate_params()
         text = write_model(
             Model(self._file_kind(), self._written_parameters(), fitted), version("shapetree")
         )
-        if path is not None:
-            write_file(path, text, "the model")
+        write_file(path, text, "the model")
         return text
 
     @classmethod

@@ -14,7 +14,8 @@ from shapetree._threads import effective_threads
 from shapetree.data._batches import Batches
 from shapetree.data._sources import check_pyarrow
 from shapetree.data._stored import progress_of
-from shapetree.tree._fitted import FittedTree, fitted_tree
+from shapetree.tree._fitted import FittedTree
+from shapetree.tree._from_estimator import fitted_tree
 from shapetree.tree._predictor import leaves_of
 
 

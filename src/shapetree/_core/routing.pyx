@@ -155,6 +155,22 @@ cdef inline double loss_in_leaf(
     return loss
 
 
+cdef inline void losses_in_leaves(
+    const RowTargets* targets, const int32_t* rows, Py_ssize_t n, const double* table,
+    Py_ssize_t n_columns, const int32_t* leaf, double anchor, double* lost,
+) noexcept nogil:
+    """Losses of rows in leaves, whose lines stand in a table of all nodes."""
+    cdef:
+        Py_ssize_t i
+        const int32_t* labels = targets.labels
+    if labels != NULL and targets.n_outputs == 1 and targets.weights == NULL:
+        for i in range(n):
+            lost[i] = (table[leaf[i] * n_columns + labels[rows[i]]] + anchor) - anchor
+        return
+    for i in range(n):
+        lost[i] = loss_in_leaf(targets, rows[i], table + leaf[i] * n_columns, anchor)
+
+
 cdef void add_targets(
     const RowTargets* targets, const int32_t* rows, Py_ssize_t n, double* sums
 ) noexcept nogil:
@@ -1161,25 +1177,17 @@ cdef class RoutedRows:
         """Compare the branches for a few rows of one leaf; `lost` has CHUNK numbers a branch."""
         cdef:
             Py_ssize_t i, n = last - first, out = block.first + block.n_care
-            int b, k = step.n_branches, n_others = self.max_branches - 1, child, leaf_of_branch
+            int b, k = step.n_branches, n_others = self.max_branches - 1
             const int32_t* rows = self.order + first
             double* others
             double of_branch, total, best, least = 0.0
             int32_t leaf_of_row[CHUNK]
             bint cares
         for b in range(k):
-            child = step.child[b]
             total = 0.0
-            if b == own or self.steps[child].n_branches == 0:
-                leaf_of_branch = leaf if b == own else child
-                for i in range(n):
-                    lost[b * CHUNK + i] = loss_in_leaf(
-                        targets, rows[i], table + leaf_of_branch * n_columns, anchor)
-            else:
-                leaves_below(self.steps, child, rows, n, leaf_of_row)
-                for i in range(n):
-                    lost[b * CHUNK + i] = loss_in_leaf(
-                        targets, rows[i], table + leaf_of_row[i] * n_columns, anchor)
+            leaves_below(self.steps, leaf if b == own else step.child[b], rows, n, leaf_of_row)
+            losses_in_leaves(
+                targets, rows, n, table, n_columns, leaf_of_row, anchor, lost + b * CHUNK)
             for i in range(n):
                 total += lost[b * CHUNK + i]
             if b == own:

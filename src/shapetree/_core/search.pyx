@@ -56,6 +56,10 @@ ctypedef struct Best:
     double gain
     int n_branches
     branch_t* branch
+    # How another feature of the node ranks, if only the best one is wanted; -INFINITY if not.
+    double to_beat
+    # What none is to rank above.
+    double most
 
 
 cdef Options options_of(dict limits) except *:
@@ -123,6 +127,21 @@ cdef double score_of(const Options* options, double gain, int n_branches) noexce
 cdef inline bint is_better(double score, const Best* best, double node_weight) noexcept nogil:
     # Rounding must not decide, and the first, simplest candidate wins ties.
     return score > best.score + 1e-10 * node_weight
+
+
+cdef bint cannot_win(Best* best, double least_loss, double whole, const Options* options,
+                     double node_weight) noexcept nogil:
+    """Whether shape functions that are yet to be tried cannot make a feature the node's best one.
+
+    Pieces lose at least `least_loss`, however they are joined. Polish also moves their borders, and
+    may win a little more than that: so that nothing depends on which features are searched first,
+    no feature ranks above this bound.
+    """
+    cdef double bound = whole - least_loss - options.branch_penalty
+    if best.to_beat == -INFINITY:
+        return False
+    best.most = max(bound, best.score)
+    return bound < max(best.to_beat, best.score) - 1e-9 * node_weight
 
 
 cdef inline bint has_weight(
@@ -385,7 +404,8 @@ cdef void search_axis(
         const CriterionInfo* c = search.axis.scan.c
         int n = cells.n_cells, most = options.max_branches, n_stats = c.n_stats, i, k
         int start_of_piece = 0, root_cut
-        bint start_is_known = False
+        bint is_cut
+        double least_loss = 0.0
         int32_t* piece_stop = take_ints(arena, n)
         Segments start = take_segments(arena, n)
         Segments shape = take_segments(arena, n)
@@ -402,26 +422,38 @@ cdef void search_axis(
     start_with_one_cut(search, cells, n_rows, root_cut, arena, &start)
     pieces.n_pieces += cells.has_missing
     consider_segments(search, &start)
+    if options.segment_penalty > 0.0:
+        copy_segments(&start, &shape)
+        polish_and_consider(search, &shape, 2, arena)
+
+    piece_stats = take_doubles(arena, <size_t> pieces.n_pieces * n_stats)
+    piece_rows = take_ints(arena, pieces.n_pieces)
+    if arena.failed:
+        return
+    pieces.root_cut = 0
+    for i in range(pieces.n_pieces - cells.has_missing):
+        sum_interval(&search.axis.scan, start_of_piece, piece_stop[i],
+                     piece_stats + <Py_ssize_t> i * n_stats)
+        piece_rows[i] = search.rows_before[piece_stop[i]] - search.rows_before[start_of_piece]
+        if start_of_piece <= root_cut < piece_stop[i]:
+            pieces.root_cut = i
+        start_of_piece = piece_stop[i]
+    if cells.has_missing:
+        memcpy(piece_stats + <Py_ssize_t> (pieces.n_pieces - 1) * n_stats,
+               cells.stats + <Py_ssize_t> n * n_stats, n_stats * sizeof(double))
+        piece_rows[pieces.n_pieces - 1] = search.missing_rows
+    for i in range(pieces.n_pieces):
+        least_loss += impurity(c, piece_stats + <Py_ssize_t> i * n_stats)
+    # Where nothing but missing values are apart, polish may yet cut the axis, which is free.
+    is_cut = not cells.has_missing or pieces.n_pieces > 2
+    if is_cut and cannot_win(search.best, least_loss, search.whole, options, search.node_weight):
+        return
 
     if pieces.n_pieces > 1:
-        piece_stats = take_doubles(arena, <size_t> pieces.n_pieces * n_stats)
-        piece_rows = take_ints(arena, pieces.n_pieces)
         assigned = take_branches(arena, <size_t> (most - 1) * pieces.n_pieces)
         found = <bint*> arena_take(arena, (most - 1) * sizeof(bint))
         if arena.failed:
             return
-        pieces.root_cut = 0
-        for i in range(pieces.n_pieces - cells.has_missing):
-            sum_interval(&search.axis.scan, start_of_piece, piece_stop[i],
-                         piece_stats + <Py_ssize_t> i * n_stats)
-            piece_rows[i] = search.rows_before[piece_stop[i]] - search.rows_before[start_of_piece]
-            if start_of_piece <= root_cut < piece_stop[i]:
-                pieces.root_cut = i
-            start_of_piece = piece_stop[i]
-        if cells.has_missing:
-            memcpy(piece_stats + <Py_ssize_t> (pieces.n_pieces - 1) * n_stats,
-                   cells.stats + <Py_ssize_t> n * n_stats, n_stats * sizeof(double))
-            piece_rows[pieces.n_pieces - 1] = search.missing_rows
         pieces.stats = piece_stats
         pieces.n_rows = piece_rows
         assign_pieces(c, pieces, most, options.assignment, options.min_rows, options.seed, arena,
@@ -431,12 +463,11 @@ cdef void search_axis(
                 continue
             join_pieces(piece_stop, pieces.n_pieces, cells.has_missing,
                         assigned + (k - 2) * pieces.n_pieces, &shape)
+            if same_segments(&shape, &start):
+                continue
             consider_segments(search, &shape)
-            start_is_known |= k == 2 and same_segments(&shape, &start)
             if options.segment_penalty > 0.0 or shape.n > max_segments(options):
                 polish_and_consider(search, &shape, k, arena)
-    if options.segment_penalty > 0.0 and not start_is_known:
-        polish_and_consider(search, &start, 2, arena)
 
 
 cdef void search_segments(
@@ -569,7 +600,7 @@ cdef void search_categories(
         double penalty = options.category_penalty
         Pieces pieces
         int i, j, k, cut
-        double node_weight, whole, objective
+        double node_weight, whole, objective, least_loss = 0.0
         bint missing_in_first, start_is_known = False
     if arena.failed:
         return
@@ -583,6 +614,10 @@ cdef void search_categories(
         start[n] = cut >= 0 and not missing_in_first
     memcpy(branch, start, n_all)
     consider_categories(c, cells, n_rows, options, node_weight, whole, branch, sums, best)
+    for i in range(n_all):
+        least_loss += impurity(c, cells.stats + <Py_ssize_t> i * n_stats)
+    if cannot_win(best, least_loss, whole, options, node_weight):
+        return
 
     pieces.n_pieces = group_categories(cells, n_rows, options.inner_min_rows, piece_of_cell)
     pieces.root_cut = 0
@@ -623,6 +658,7 @@ cdef void search_cells(
     """Find the best shape function of at least two cells."""
     cdef Mark mark = arena_mark(arena)
     best.score = -INFINITY
+    best.most = INFINITY
     best.n_branches = 0
     if cells.categorical:
         search_categories(c, cells, n_rows, options, arena, best)
@@ -642,6 +678,7 @@ ctypedef struct NodeOptions:
     const uint8_t* has_class      # which classes have rows, or NULL
     const uint8_t* allowed        # features that it may split on, or NULL
     uint64_t seed
+    bint only_best                # whether results of features that are not the best are not read
 
 
 ctypedef struct NodeResults:
@@ -675,7 +712,7 @@ ctypedef struct NodeCells:
 cdef inline NodeOptions options_of_node(
     int max_branches, double segment_penalty, double category_penalty, double branch_penalty,
     double choice_penalty, double most_of_choice, const uint8_t* has_class, const uint8_t* allowed,
-    uint64_t seed,
+    uint64_t seed, bint only_best,
 ) noexcept nogil:
     cdef NodeOptions options
     options.max_branches = max_branches
@@ -687,6 +724,7 @@ cdef inline NodeOptions options_of_node(
     options.has_class = has_class
     options.allowed = allowed
     options.seed = seed
+    options.only_best = only_best
     return options
 
 
@@ -883,10 +921,14 @@ cdef class NodeSearch:
         int32_t[:, ::1] n_branches not None,     # OUT: (n_nodes, n_features)
         uint8_t[:, ::1] branch_of_bin not None,  # OUT: (n_nodes, all features' bins)
         int n_threads,
+        bint only_best=False,
     ):
         """Find each node's best shape function of each feature.
 
         Gains are in units of mass. Bins without rows have the branch NO_BRANCH_MARK.
+
+        With `only_best`, what is found is the best only of the feature that ranks first: others are
+        not searched to the end where they are sure to rank lower, or not to gain anything.
         """
         cdef:
             Py_ssize_t task, node, n_nodes = gains.shape[0], n_features = last - first
@@ -942,9 +984,11 @@ cdef class NodeSearch:
             raise ValueError("sums and criterion differ in their statistics")
         if n_nodes == 0 or n_features == 0:
             return
-        if rows is not None:
-            # Rows are brought together once for all features, if there is enough to do.
-            n_together = n_features if n_nodes >= NODES_PER_THREAD * n_threads else FEATURES_OF_TASK
+        if n_threads == 1 or n_nodes >= NODES_PER_THREAD * n_threads:
+            n_together = n_features
+        elif rows is not None:
+            # Rows are brought together once for some features.
+            n_together = FEATURES_OF_TASK
         n_tasks = (n_features + n_together - 1) // n_together
         arenas = Arenas(n_threads)
         with nogil:
@@ -956,7 +1000,7 @@ cdef class NodeSearch:
                     branch_penalty[node], 0.0 if choice_penalty is None else choice_penalty[node],
                     0.0 if choice_penalty is None else most_of_choice[node],
                     NULL if has_class is None else &has_class[node, 0],
-                    NULL if allowed is None else &allowed[node, 0], seed[node])
+                    NULL if allowed is None else &allowed[node, 0], seed[node], only_best)
                 found = results_at(
                     &gains[node, 0], &penalised_gains[node, 0], &n_branches[node, 0],
                     &branch_of_bin[node, 0])
@@ -976,6 +1020,7 @@ cdef class NodeSearch:
             NodeCells cells
             int f
             Py_ssize_t place
+            double to_beat = 0.0 if asked.only_best else -INFINITY
         if rows is not None:
             own = rows.gather(node, arena)
             if arena.failed:
@@ -1005,7 +1050,7 @@ cdef class NodeSearch:
             else:
                 cells.n_cells = 0
             if cells.n_cells > 0:
-                self.search_feature(f, &cells, asked, found, arena)
+                self.search_feature(f, &cells, asked, found, &to_beat, arena)
             arena_release(arena, mark_of_feature)
         arena_release(arena, mark)
 
@@ -1052,9 +1097,12 @@ cdef class NodeSearch:
 
     cdef void search_feature(
         self, int f, const NodeCells* given, const NodeOptions* asked, const NodeResults* found,
-        Arena* arena,
+        double* to_beat, Arena* arena,
     ) noexcept nogil:
-        """Search one feature of a node, if it has a shape function at all."""
+        """Search one feature of a node, if it has a shape function at all.
+
+        Where only the best feature is wanted, `to_beat` is how the best one so far ranks.
+        """
         cdef:
             uint8_t* branch_of_bin = found.branch_of_bin + self.offsets[f]
             double choice_penalty = self.choice_share[f] * asked.choice_penalty
@@ -1105,8 +1153,12 @@ cdef class NodeSearch:
             arena_release(arena, mark)
             return
         best.branch = branch
+        best.to_beat = to_beat[0]
         search_cells(&own, cells, n_rows, &options, arena, &best)
         if best.n_branches >= 2:
+            if best.score > best.most:
+                best.penalised_gain -= (best.score - best.most) * (
+                    best.n_branches - 1 if options.per_leaf else 1)
             found.gains[f] = best.gain
             found.penalised_gains[f] = best.penalised_gain
             if cells.categorical and choice_penalty > 0.0 and cells.n_cells > 1:
@@ -1117,6 +1169,9 @@ cdef class NodeSearch:
             found.n_branches[f] = best.n_branches
             for i in range(held.n):
                 branch_of_bin[held.bin[i]] = branch[held.cell[i]]
+            if asked.only_best:
+                to_beat[0] = max(
+                    to_beat[0], score_of(&options, found.penalised_gains[f], best.n_branches))
         arena_release(arena, mark)
 
 

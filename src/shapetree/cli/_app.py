@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import sys
 import tempfile
@@ -10,6 +9,7 @@ import traceback
 import warnings
 from collections.abc import Sequence
 from contextlib import chdir
+from inspect import cleandoc
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,11 +21,9 @@ import shapetree
 from shapetree._files import write_file
 from shapetree.cli._arguments import AsJson, Debug, Quiet
 from shapetree.cli._console import Console, Interrupted, Problem, complain, message_of
-from shapetree.cli._explain import explain
-from shapetree.cli._export import export, plot
 from shapetree.cli._fit import fit
-from shapetree.cli._inspect import inspect as inspect_model
 from shapetree.cli._predict import evaluate, predict
+from shapetree.cli._show import explain, export, inspect, plot
 
 EXAMPLES = """For example:
 
@@ -63,7 +61,7 @@ def make_app() -> typer.Typer:
     )
     app.callback()(_root)
     for command in COMMANDS:
-        summary, examples = inspect.cleandoc(command.__doc__ or "").split("For example:\n")
+        summary, examples = cleandoc(command.__doc__ or "").split("For example:\n")
         epilog = f"For example:\n\n\b\n{examples}"
         app.command(command.__name__, help=summary.strip(), epilog=epilog)(command)
     return app
@@ -188,4 +186,4 @@ def _run(line: str, console: Console) -> None:
         raise Problem(f"the demo stopped at: shapetree {line}")
 
 
-COMMANDS = (fit, predict, evaluate, explain, plot, export, inspect_model, demo)
+COMMANDS = (fit, predict, evaluate, explain, plot, export, inspect, demo)

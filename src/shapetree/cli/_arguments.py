@@ -19,7 +19,7 @@ FORMATS = (
     "(.gz). - for stdin."
 )
 
-Model = Annotated[
+ModelFile = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL", help="A model written by `shapetree fit` or `to_json`; - for stdin."
@@ -45,8 +45,6 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show where errors come fro
 def names_in(text: str | None) -> list[str]:
     """Names in a comma-separated list.
 
-    Examples
-    --------
     >>> names_in("age, sex"), names_in(None)
     (['age', 'sex'], [])
     """
@@ -67,8 +65,6 @@ def settings_in(texts: list[str] | None, option: str) -> dict[str, str]:
 def value_in(text: str) -> Any:
     """A parameter's value: JSON, `None`, or else the text itself.
 
-    Examples
-    --------
     >>> value_in("0.5"), value_in("None"), value_in("gini")
     (0.5, None, 'gini')
     """
@@ -89,7 +85,7 @@ def check_inputs(*inputs: Path | None) -> None:
         raise Misuse("standard input (-) can be read only once; name a file for the other")
 
 
-def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None]) -> None:
     """Refuse outputs that cannot be written, or that would overwrite something in use."""
     taken = {path.resolve(): "it is read by this command" for path in inputs if path is not None}
     for path in outputs:

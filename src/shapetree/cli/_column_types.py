@@ -66,29 +66,17 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Column:
-    """A column, read.
-
-    Attributes
-    ----------
-    name : str
-    kind : Kind
-    values : pandas Series
-        Numbers, booleans, dates or categories; None where the column cannot be used.
-    n_distinct, n_missing : int
-    example : str
-    reason : str or None
-        Why a tree should not look at it; None if it may.
-    odd : tuple of str
-        Texts that keep the column from being numbers, if nearly all others are.
-    """
+    """A column, read."""
 
     name: str
     kind: Kind
+    # Numbers, booleans, dates or categories; None where the column cannot be used.
     values: pd.Series | None
     n_distinct: int
     n_missing: int
     example: str
-    reason: str | None = None
+    reason: str | None = None  # why a tree should not look at it; None if it may
+    # Texts that keep the column from being numbers, if nearly all others are.
     odd: tuple[str, ...] = ()
 
     @property
@@ -225,8 +213,6 @@ def numbers_of(texts: pa.StringArray, separator: str | None) -> pa.DoubleArray:
     thousands. Percentages and amounts of money are the numbers that are written, if all of them
     have the same sign; ambiguous amounts do not count as numbers.
 
-    Examples
-    --------
     >>> def read(separator, *texts):
     ...     return numbers_of(pa.array(texts), separator).to_pylist()
     >>> read(",", "1.5", "2"), read(";", "1,5", "2"), read(",", "1,500"), read(",", "1", "one")
@@ -290,8 +276,6 @@ def as_dates(texts: pa.StringArray) -> pa.TimestampArray | None:
     Where the year is last, full stops mean that the day comes first. Otherwise some day above 12
     must tell. Either all dates have a time zone, or none has.
 
-    Examples
-    --------
     >>> as_dates(pa.array(["2024-03-05", "2024-03-05 14:30"]))[1].as_py()
     datetime.datetime(2024, 3, 5, 14, 30)
     >>> as_dates(pa.array(["5.3.2024"]))[0].as_py(), as_dates(pa.array(["03/05/2024"]))

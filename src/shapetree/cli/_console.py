@@ -171,8 +171,6 @@ def complain(message: str) -> None:
 def listed(names: Iterable[object]) -> str:
     """Names in a row, the first few of many.
 
-    Examples
-    --------
     >>> listed(["age", "sex"])
     'age, sex'
     """
@@ -192,8 +190,6 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 def class_counts(labels: np.ndarray) -> str:
     """How many rows the most common classes have, in words.
 
-    Examples
-    --------
     >>> class_counts(np.array(["no", "yes", "no"]))
     'no (2), yes (1)'
     """
@@ -206,8 +202,6 @@ def class_counts(labels: np.ndarray) -> str:
 def plain(value: Any) -> Any:
     """A value for JSON: numbers that are not finite become null.
 
-    Examples
-    --------
     >>> plain({"a": (1.5, float("nan"))})
     {'a': [1.5, None]}
     """

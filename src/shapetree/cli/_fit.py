@@ -40,7 +40,6 @@ from shapetree.cli._arguments import (
 )
 from shapetree.cli._column_types import Column, Kind, read_columns
 from shapetree.cli._console import Console, Misuse, Problem, message_of
-from shapetree.cli._export import check_picture, picture_of_tree
 from shapetree.cli._models import (
     Model,
     ModelScore,
@@ -53,6 +52,7 @@ from shapetree.cli._models import (
     size_of,
 )
 from shapetree.cli._reading import FileTable, give_memory_back, read_file
+from shapetree.cli._show import check_picture, picture_of_tree
 from shapetree.cli._training_data import (
     Choices,
     Split,
@@ -86,21 +86,11 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Source:
-    """What a tree or forest learns, and from which rows.
+    """What a tree or forest learns, and from which rows."""
 
-    Attributes
-    ----------
-    data : TrainingData
-        All rows of a file, or a sample of those of a folder.
-    split : Split or None
-        Rows of a file to train on and to test on.
-    batches : mapping from {"all", "train", "test"} to Batches
-        All rows of a folder; nothing for a file.
-    """
-
-    data: TrainingData
-    split: Split | None
-    batches: Mapping[str, Batches]
+    data: TrainingData  # all rows of a file, or a sample of those of a folder
+    split: Split | None  # rows of a file to train on and to test on
+    batches: Mapping[str, Batches]  # of a folder: "all", "train" and "test" rows
 
     def rows(self, which: str) -> tuple[Any, np.ndarray | None, int]:
         """All rows ("all"), or those to train on or to test on ("train", "test").

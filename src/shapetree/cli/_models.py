@@ -33,13 +33,11 @@ from shapetree.data._stored import read_labels
 from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._evaluation import scores_of
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import TreeOrForest
 
 Tree: TypeAlias = ShapeTreeClassifier | ShapeTreeRegressor
 Forest: TypeAlias = ShapeForestClassifier | ShapeForestRegressor
 Model: TypeAlias = Tree | Forest
-Fitted: TypeAlias = FittedTree | FittedForest
 WILD = "*?["
 TITLES = {
     "accuracy": "accuracy",
@@ -83,8 +81,6 @@ def size_of(model: Any) -> tuple[int, int]:
 def counted(number: int, noun: str, plural: str | None = None) -> str:
     """A number of things.
 
-    Examples
-    --------
     >>> counted(1, "leaf", "leaves"), counted(2000, "leaf", "leaves")
     ('1 leaf', '2,000 leaves')
     """
@@ -181,17 +177,17 @@ def open_parts(
         raise Problem(f"cannot read {path}: {message_of(error)}") from error
 
 
-def text_columns(fitted: Fitted) -> list[str]:
+def text_columns(fitted: TreeOrForest) -> list[str]:
     """Columns that a model reads as text: those of categories and dates."""
     return [f.name for f in used_features(fitted) if f.is_date or f.categories is not None]
 
 
-def used_features(fitted: Fitted) -> list[FeatureInfo]:
+def used_features(fitted: TreeOrForest) -> list[FeatureInfo]:
     """The features that a model looks at."""
     return [fitted.features[j] for j in fitted.used_features]
 
 
-def rows_for(fitted: Fitted, table: FileTable, console: Console) -> pd.DataFrame:
+def rows_for(fitted: TreeOrForest, table: FileTable, console: Console) -> pd.DataFrame:
     """A file's rows, with the model's columns in the model's order.
 
     Columns that the model never looks at may be absent. A model without names knows columns by
@@ -211,7 +207,7 @@ def rows_for(fitted: Fitted, table: FileTable, console: Console) -> pd.DataFrame
     return pd.DataFrame({feature.name: read.get(feature.name, absent) for feature in features})
 
 
-def targets_for(fitted: Fitted, name: str, table: FileTable) -> tuple[np.ndarray, np.ndarray]:
+def targets_for(fitted: TreeOrForest, name: str, table: FileTable) -> tuple[np.ndarray, np.ndarray]:
     """A file's targets as the labels or numbers of the model, and which rows have one."""
     if fitted.classes is None:
         numbers = _numbers(name, table).to_numpy()
@@ -305,7 +301,7 @@ def _levels(
     return levels, codes_of(texts), new
 
 
-def typed_row(fitted: Fitted, settings: dict[str, str], given: FileTable | None) -> FileTable:
+def typed_row(fitted: TreeOrForest, settings: dict[str, str], given: FileTable | None) -> FileTable:
     """A row of the values typed in, on top of a row of a file if there is one."""
     known = fitted.feature_names
     strange = [name for name in settings if name not in known]

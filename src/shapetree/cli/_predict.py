@@ -25,7 +25,7 @@ from shapetree.cli._arguments import (
     DataOrFolder,
     Debug,
     Encoding,
-    Model,
+    ModelFile,
     Quiet,
     Separator,
     check_ending,
@@ -61,7 +61,7 @@ from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._digits import rounded
 from shapetree.tree._evaluation import HeldOut
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import fitted_model
+from shapetree.tree._from_estimator import fitted_model
 from shapetree.tree._intervals import UnseenLeaf
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_ENDINGS)
@@ -73,7 +73,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def predict(
-    model: Model,
+    model: ModelFile,
     data: DataOrFolder,
     output: Annotated[
         Path | None,
@@ -230,8 +230,6 @@ def _slices(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 def _safe_label(label: Any) -> Any:
     """A text that a spreadsheet does not run, and that is harmless in a terminal.
 
-    Examples
-    --------
     >>> _safe_label("=1+1"), _safe_label("<=50K"), _safe_label(-1)
     ("'=1+1", '<=50K', -1)
     """
@@ -272,7 +270,7 @@ def _deliver(
 
 
 def evaluate(
-    model: Model,
+    model: ModelFile,
     data: Data,
     target: Annotated[
         str | None,

@@ -69,19 +69,11 @@ START_OF_CODE = rb"""[\s"+-]*0[0-9xX]"""
 
 @dataclass(frozen=True)
 class FileTable:
-    """A file, with the types that Arrow finds; what may name something is text.
-
-    Attributes
-    ----------
-    path : Path
-    rows : pyarrow Table
-    separator : str or None
-        Separator of the values in a CSV file; None for files whose columns have types.
-    """
+    """A file, with the types that Arrow finds; what may name something is text."""
 
     path: Path
     rows: pa.Table
-    separator: str | None
+    separator: str | None  # of the values in a CSV file; None if columns have types
 
     def count_copies(self) -> int:
         """Rows that are the same as a row before them, by hashes, which take little memory."""
@@ -180,16 +172,8 @@ def read_local(
 ) -> FileTable:
     """Read an ordinary file.
 
-    Parameters
-    ----------
-    path : Path
-    encoding : str
-    separator : str or None
-        Of a CSV file; None to detect it.
-    texts : collection of str
-        Columns of a CSV file that stay text, even if all their values are numbers.
-    wanted : collection of str, optional
-        The only columns of a CSV file to keep, as far as it has them.
+    Of a CSV file, some columns stay text even if all their values are numbers, and others may be
+    left out, if it is known which are wanted.
     """
     with open(path, "rb") as file:
         start = file.read(CHUNK)
@@ -276,23 +260,13 @@ def _checked_names(path: Path, header: list[str]) -> list[str]:
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file, and how it is written.
-
-    Attributes
-    ----------
-    path : Path
-    encoding, separator : str
-    names : list of str
-        Names of its columns.
-    first_line : int
-        The line with these names.
-    """
+    """A CSV file, and how it is written."""
 
     path: Path
     encoding: str
     separator: str
-    names: list[str]
-    first_line: int
+    names: list[str]  # of its columns
+    first_line: int  # the line with these names
 
     def read(self, known_texts: Collection[str], wanted: Collection[str] | None) -> pa.Table:
         """The rows, as Arrow reads them, unless its types hide what they name.

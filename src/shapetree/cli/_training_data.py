@@ -10,13 +10,7 @@ import pandas as pd
 from rich.table import Column as Heading
 from sklearn.model_selection import train_test_split
 
-from shapetree.cli._column_types import (
-    TWO_WAYS,
-    Column,
-    Kind,
-    forced_category,
-    is_like_a_name,
-)
+from shapetree.cli._column_types import TWO_WAYS, Column, Kind, forced_category, is_like_a_name
 from shapetree.cli._console import Console, Misuse, Problem, class_counts, listed, suggestion
 from shapetree.cli._reading import FileTable
 from shapetree.tree._digits import rounded
@@ -48,29 +42,14 @@ class Choices:
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a tree learns.
+    """What a tree learns."""
 
-    Attributes
-    ----------
-    X : DataFrame
-        The columns that it may look at.
-    y : array
-        Class labels or numbers.
-    task : Task
-        Not `AUTO` any more.
-    columns : list of Column
-        All columns of the file but the target; those with a `reason` are ignored.
-    target : Column
-    rows : int array
-        Numbers of its rows in the file.
-    """
-
-    X: pd.DataFrame
-    y: np.ndarray
-    task: Task
-    columns: list[Column]
+    X: pd.DataFrame  # the columns that it may look at
+    y: np.ndarray  # class labels or numbers
+    task: Task  # not `AUTO` any more
+    columns: list[Column]  # all but the target; those with a `reason` are ignored
     target: Column
-    rows: np.ndarray
+    rows: np.ndarray  # numbers of its rows in the file
 
     @property
     def is_classification(self) -> bool:
@@ -266,18 +245,11 @@ class Split:
     is_stratified: bool
 
 
-def split_rows(data: TrainingData, test_size: float, seed: int, by: str | None = None) -> Split:
+def split_rows(data: TrainingData, test_size: float, seed: int, by: str | None) -> Split:
     """Hold out rows for the test, the same share of each class if classes are large enough.
 
-    Parameters
-    ----------
-    data : TrainingData
-    test_size : float
-        Share of the rows; 0 for none.
-    seed : int
-    by : str, optional
-        "time=NAME" holds out the latest rows, "group=NAME" all rows of some groups, and
-        "stratum=NAME" the same share of the rows of each value of a column.
+    "time=NAME" holds out the latest rows, "group=NAME" all rows of some groups, and "stratum=NAME"
+    the same share of the rows of each value of a column.
     """
     rows = np.arange(len(data.y))
     way, column = (None, None) if by is None else _split_column(data, by)

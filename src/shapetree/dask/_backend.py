@@ -69,7 +69,7 @@ from shapetree.fit._training_rows import (
 )
 from shapetree.grow._joined_rows import JoinedRows
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest
 from shapetree.tree._naming import target_names
 from shapetree.tree._sketcher import SketchedRows
 

@@ -23,8 +23,7 @@ from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Explanation
 from shapetree.fit import fit_path, fit_tree
 from shapetree.tree._evaluation import scores_of
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -173,7 +172,7 @@ class OnDask(WithClient, Base):
         """
         if not is_lazy(X):
             return super().evaluate(X, y, sample_weight)
-        fitted = self.__fitted_tree__()
+        fitted = self.__fitted_model__()
         leaves, y, *weights = self._gathered(self.apply, X, y, sample_weight)
         targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
         check_consistent_length(leaves, targets)
@@ -325,7 +324,7 @@ class ForestOnDask(WithClient, ForestBase):
         local = self.to_local()
         if not is_lazy(X):
             return local.apply(X)
-        names = list(map(str, range(len(self.__fitted_forest__().trees))))
+        names = list(map(str, range(len(self.__fitted_model__().trees))))
         return lazily(local, "apply", X, np.int32, names)
 
     def decision_path(self, X: Any) -> tuple[csr_matrix, np.ndarray]:

@@ -154,6 +154,17 @@ class Questions:
         return list(parts.ask(self, self.join, self.finish if has_finish else None))
 
 
+def _run_alone(inquiry: Inquiry[Result], parts: Parts) -> Result:
+    answer = None
+    while True:
+        try:
+            question = inquiry.send(answer)
+        except StopIteration as end:
+            result: Result = end.value
+            return result
+        answer = parts.ask(*question)
+
+
 def run_inquiries(
     inquiries: Sequence[Inquiry[Result]], parts: Parts, n_at_once: int
 ) -> list[Result]:
@@ -161,6 +172,8 @@ def run_inquiries(
 
     So many at once go on in turns: the questions that they yield in a turn are asked as one.
     """
+    if n_at_once == 1 or len(inquiries) == 1:
+        return [_run_alone(inquiry, parts) for inquiry in inquiries]
     results: list[Result] = []
     for first in range(0, len(inquiries), n_at_once):
         some = inquiries[first : first + n_at_once]

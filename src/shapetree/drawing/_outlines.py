@@ -21,8 +21,6 @@ def outlines(polygons: Sequence[Sequence[Point]]) -> list[list[Point]]:
     polygons : sequence of corners
         All in one direction, within the unit square.
 
-    Examples
-    --------
     >>> left = [(0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)]
     >>> right = [(0.5, 0.0), (1.0, 0.0), (1.0, 1.0), (0.5, 1.0)]
     >>> outlines([left, right])

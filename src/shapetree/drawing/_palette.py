@@ -20,8 +20,6 @@ ROUNDS = (0.0, -0.3, 0.35, -0.5, 0.55, -0.15, 0.18, -0.4, 0.45, -0.22, 0.27, -0.
 def branch_colour(branch: int) -> str:
     """Colour of a branch.
 
-    Examples
-    --------
     >>> branch_colour(0), branch_colour(8)
     ('#0072B2', '#00507D')
     """

@@ -12,9 +12,9 @@ import numpy as np
 from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.drawing._outlines import Point, outlines
+from shapetree.drawing._plane import Plane, PlaneAxis, plane_of
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
-from shapetree.tree._plane import Plane, PlaneAxis
-from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._view import NodeView
 
 # Names of features that go to the right, and of those that go up with them.
 ACROSS_AND_UP = (
@@ -118,10 +118,9 @@ def check_swap(swap: object) -> None:
         raise TypeError(f"swap must be True or False, got {swap!r}")
 
 
-def map_of(view: TreeView, node: NodeView, swap: bool) -> Map:
+def map_of(node: NodeView, swap: bool) -> Map:
     """The map of a node that splits on a pair."""
-    plane = node.plane
-    assert plane is not None
+    plane = plane_of(node)
     low, high = np.array([(axis.low, axis.high) for axis in plane.axes]).T
     is_inside = ((low <= plane.points) & (plane.points <= high)).all(axis=1)
     points = plane.points[is_inside]
@@ -129,10 +128,10 @@ def map_of(view: TreeView, node: NodeView, swap: bool) -> Map:
         _map_axis(axis, node.features[side], points[:, side], _corners(node, plane, side))
         for side, axis in enumerate(plane.axes)
     ]
-    sides = _sides(view, node, swap)
+    sides = _sides(node, swap)
     pieces: list[list[Polygon]] = [[] for _ in node.children]
     for region, corners in zip(node.regions, plane.polygons, strict=True):
-        pieces[region.branch] += _pieces(list(corners), axes, sides)
+        pieces[region.branch] += _pieces(corners, axes, sides)
     drawn = [[axes[side].place(point[side]) for side in sides] for point in points.tolist()]
     return Map(
         sides=sides,
@@ -144,14 +143,9 @@ def map_of(view: TreeView, node: NodeView, swap: bool) -> Map:
     )
 
 
-def _sides(view: TreeView, node: NodeView, swap: bool) -> tuple[int, int]:
+def _sides(node: NodeView, swap: bool) -> tuple[int, int]:
     """The feature that goes to the right: the first of the table, unless names say otherwise."""
-    # By identity, as columns named 1 and "1" may look the same.
-    columns = [
-        next(i for i, known in enumerate(view.features) if known is feature)
-        for feature in node.features
-    ]
-    first = int(columns[1] < columns[0])
+    first = 0
     words = [_words(feature.name) for feature in node.features]
     for across, up in ACROSS_AND_UP:
         for side in (0, 1):
@@ -177,8 +171,7 @@ def _corners(node: NodeView, plane: Plane, side: int) -> list[float]:
     ]
     cuts = [
         cut
-        for region in node.regions
-        for bound in region.bounds
+        for bound in node.bounds
         if bound.side == side and bound.categories is None
         for cut in (bound.low, bound.high)
         if plane.axes[side].low < cut < plane.axes[side].high

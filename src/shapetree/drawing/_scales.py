@@ -10,11 +10,12 @@ import numpy as np
 
 from shapetree.data._columns import MAX_EXACT
 from shapetree.data._moments import DateKind
-from shapetree.drawing._date_ticks import end_dates, round_dates
 from shapetree.drawing._ticks import (
     VISIBLE,
     distinct,
+    end_dates,
     end_labels,
+    round_dates,
     round_numbers,
     round_powers,
     share_of,
@@ -135,7 +136,7 @@ def scale_of(node: NodeView, scale: str) -> Scale:
     date = node.features[0].date if values is None else None
     edges, n_rows = density.edges, density.n_rows
     assert edges is not None
-    thresholds = [segment.high for segment in node.segments[:-1]]
+    thresholds = node.thresholds
     labels = threshold_labels(thresholds, date)
     if values is None:
         # The logarithm of a date would depend on the year that counting starts from.
@@ -215,8 +216,7 @@ def _edges_around(node: NodeView, known: list[float]) -> np.ndarray:
     values = _all_values(node, known)
     half = min((b - a for a, b in pairwise(values)), default=1.0) / 2
     around = [bound for value in values for bound in (value - half, value + half)]
-    thresholds = [segment.high for segment in node.segments[:-1]]
-    return np.unique([*around, *_meeting_places(values, thresholds)])
+    return np.unique([*around, *_meeting_places(values, node.thresholds)])
 
 
 def _side_by_side(edges: np.ndarray, values: list[float]) -> np.ndarray:

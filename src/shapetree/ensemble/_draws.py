@@ -54,11 +54,23 @@ class Draws:
     seed: int
 
     @cached_property
+    def _order_and_contents(self) -> tuple[np.ndarray, int]:
+        """The rows ordered by their values, if some are drawn, and `contents`."""
+        rows, keys = self.binned.rows, contents_of(self.binned)
+        # Rows with equal values are interchangeable.
+        order = np.empty(0, dtype=np.int32)
+        if self.n_drawn is not None:
+            own = [] if rows.weights is None or rows.counts is not None else [rows.weights]
+            order = np.lexsort((*own, *rows.targets.T, keys)).astype(np.int32)
+        with np.errstate(over="ignore"):
+            for column in rows.targets.T:
+                said = row_hashes(np.ascontiguousarray(column, dtype=np.float64).view(np.int64))
+                keys = row_hashes((keys + said).view(np.int64))
+            return order, int(keys.sum(dtype=np.uint64))
+
+    @property
     def _order(self) -> np.ndarray:
-        """The rows, ordered by their values; rows with equal values are interchangeable."""
-        rows = self.binned.rows
-        own = [] if rows.weights is None or rows.counts is not None else [rows.weights]
-        return np.lexsort((*own, *rows.targets.T, contents_of(self.binned))).astype(np.int32)
+        return self._order_and_contents[0]
 
     @cached_property
     def _last_copy(self) -> np.ndarray | None:
@@ -81,18 +93,13 @@ class Draws:
     @property
     def contents(self) -> int:
         """A number that is the same for the same rows."""
-        rows = self.binned.rows
-        with np.errstate(over="ignore"):
-            keys = contents_of(self.binned)
-            for column in rows.targets.T:
-                said = row_hashes(np.ascontiguousarray(column, dtype=np.float64).view(np.int64))
-                keys = row_hashes((keys + said).view(np.int64))
-            return int(keys.sum(dtype=np.uint64))
+        return self._order_and_contents[1]
 
     def prepare(self) -> None:
-        """Do what all draws need, so that threads do not do it together."""
+        """Do what all draws need: threads shall not do it together, nor trees be in memory yet."""
+        self._order_and_contents  # noqa: B018
         if self.n_drawn is not None:
-            self._order, self._last_copy  # noqa: B018
+            self._last_copy  # noqa: B018
 
     def random(self, tree: int) -> np.random.Generator:
         """The random numbers of a tree, the same whenever it is grown."""
@@ -117,7 +124,10 @@ class Draws:
         places = random.integers(n_rows if last is None else int(last[-1]), size=self.n_drawn)
         if last is not None:
             places = np.searchsorted(last, places, side="right")
-        times = np.bincount(self._order[places], minlength=n_rows)
+        # In place, as trees that grow at the same time leave little memory.
+        places[:] = self._order[places]
+        times = np.bincount(places, minlength=n_rows)
+        del places
         return np.repeat(np.arange(n_rows, dtype=np.int32), times)
 
     def left_out(self, tree: int) -> np.ndarray:

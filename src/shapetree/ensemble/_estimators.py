@@ -29,7 +29,7 @@ from shapetree.ensemble._forest import ForestOptions, draw_rows, fit_forest
 from shapetree.ensemble._out_of_bag import permuted_scores, predict_left_out
 from shapetree.fit import SearchOptions
 from shapetree.refine import Shrinkage
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest
 from shapetree.tree._predictor import paths_to
 
 Shared = BaseShapeTree._parameter_constraints
@@ -247,7 +247,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
     def _written_parameters(self) -> dict[str, Any]:
         return super()._written_parameters() | {"oob_score": bool(self.oob_score)}
 
-    def __fitted_forest__(self) -> FittedForest:
+    def __fitted_model__(self) -> FittedForest:
         return self._checked()
 
     # --- rows that trees have not seen ---
@@ -303,7 +303,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
     @property
     def oob_score_(self) -> float:
         """Score of the out-of-bag predictions, if `oob_score` asks for it."""
-        score = self.__fitted_forest__().oob_score
+        score = self.__fitted_model__().oob_score
         if score is None:
             raise AttributeError("the forest was fitted with oob_score=False, so it has no scores")
         return score
@@ -345,7 +345,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         >>> found.importances_mean.argsort()[-2:].tolist()
         [2, 3]
         """
-        fitted = self.__fitted_forest__()
+        fitted = self.__fitted_model__()
         if not self.bootstrap:
             raise ValueError("out-of-bag rows need bootstrap=True: every tree has seen every row")
         if not is_index(n_repeats) or n_repeats < 1:
@@ -378,18 +378,18 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
     @property
     def estimators_(self) -> list[Any]:
         """The trees as fitted estimators of their own, without sketches of their rows."""
-        fitted = self.__fitted_forest__()
+        fitted = self.__fitted_model__()
         return [self._tree()._with(fitted.fitted_tree(i)) for i in range(len(fitted.trees))]
 
     @property
     def feature_importances_(self) -> np.ndarray:
         """Each feature's share of the impurity that splits remove, the mean of all trees."""
-        return self.__fitted_forest__().importances()
+        return self.__fitted_model__().importances()
 
     # --- using the fitted forest ---
 
     def _tables(self, X: Any) -> list[Table] | Any:
-        fitted = self.__fitted_forest__()
+        fitted = self.__fitted_model__()
         if isinstance(X, Batches):
             return (table for table, _ in fitted.read_batches(X))
         return [fitted.read_table(X, type(self).__name__, fitted.used_features)]
@@ -408,7 +408,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         array of shape (n_samples, n_estimators)
             Indices of the trees' nodes.
         """
-        fitted, n_threads = self.__fitted_forest__(), effective_threads(self.n_threads)
+        fitted, n_threads = self.__fitted_model__(), effective_threads(self.n_threads)
         each = [fitted.leaves(table, n_threads) for table in self._tables(X)]
         return np.concatenate([np.empty((0, len(fitted.trees)), dtype=np.int32), *each])
 
@@ -426,21 +426,21 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         n_nodes_ptr : array of shape (n_estimators + 1,)
             Where the nodes of each tree start, and the end.
         """
-        leaves, trees = self.apply(X), self.__fitted_forest__().trees
+        leaves, trees = self.apply(X), self.__fitted_model__().trees
         each = [paths_to(tree, own) for tree, own in zip(trees, leaves.T, strict=True)]
         starts = np.cumsum([0, *(tree.node_count for tree in trees)])
         return hstack(each).tocsr(), starts
 
     def _mean(self, X: Any) -> np.ndarray:
         """What trees predict on the mean, (n_rows, n_outputs, n_values)."""
-        fitted, n_threads = self.__fitted_forest__(), effective_threads(self.n_threads)
+        fitted, n_threads = self.__fitted_model__(), effective_threads(self.n_threads)
         each = [fitted.means(table, n_threads) for table in self._tables(X)]
         return np.concatenate([np.empty((0, *fitted.trees.packed[0].value.shape[1:])), *each])
 
     def predict(self, X: Any) -> np.ndarray:
         """Predict each row by the mean of the trees' predictions; for `X` see `apply`."""
         mean = self._mean(X)
-        return self._named(self._decide(mean), self.__fitted_forest__().classes)
+        return self._named(self._decide(mean), self.__fitted_model__().classes)
 
 
 @with_parameters
@@ -495,7 +495,7 @@ class ShapeForestClassifier(ScoresShares, BaseShapeForest):
 
     def _labels(self) -> tuple[np.ndarray, ...]:
         """Class labels of each output."""
-        classes = self.__fitted_forest__().classes
+        classes = self.__fitted_model__().classes
         assert classes is not None
         return classes
 

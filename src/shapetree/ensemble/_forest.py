@@ -25,7 +25,7 @@ from shapetree.grow._feature_order import feature_order
 from shapetree.grow._grower import Trees
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest
 from shapetree.tree._naming import Names
 from shapetree.tree._packed_trees import PackedTree, PackedTrees
 from shapetree.tree._sketch import edges_of_targets
@@ -202,13 +202,14 @@ def _grow(
 
     def grow_together(some: Sequence[int]) -> list[PackedTree]:
         each = [draws.of_tree(number) for number in some]
-        held = every.at_roots([its.rows for its in each])
         draw = None
         if n_drawn < len(features):
             seeds = np.array([its.of_features for its in each], dtype=np.uint64)
             draw = FeatureDraw(len(features), n_drawn, seeds)
         own = [replace(one, random_state=its.of_search) for its in each]
         seeds = np.array([candidate_options(goal, its).seed for its in own])
+        held = every.at_roots([its.rows for its in each])
+        del each  # whose rows the holder has copied
         frames = pair_frames(held, binned.pairs, len(some))
         together, silent = Trees(seeds - seeds[0], draw), progress.of_test()
         grown = grower(held, frames, own[0], silent, order, together, lays_out=True).grow()

@@ -9,7 +9,7 @@ import numpy as np
 
 from shapetree.data._table import Table
 from shapetree.ensemble._draws import Draws
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest
 
 
 def predict_left_out(

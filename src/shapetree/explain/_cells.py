@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from shapetree.data._columns import GREATEST
-from shapetree.data._table import FeatureInfo
 from shapetree.tree._view import TreeView
 
 # Values by feature; None for features that the tree does not use.
@@ -42,28 +41,22 @@ class Bounds:
 
 def bounds_on(view: TreeView, feature: int) -> Bounds:
     """The bounds on one of the tree's ordered features."""
-    info = view.features[feature]
-    number = {id(known): j for j, known in enumerate(view.features)}
     fixed: set[float] = set()
     oblique: dict[tuple[int, bool, float, float, float], None] = {}
     for node in view.nodes:
-        if all(known is not info for known in node.features):
+        if feature not in node.feature_numbers:
             continue
-        fixed.update(segment.high for segment in node.segments)
-        side = 0 if node.features[0] is info else 1
-        for region in node.regions:
-            for bound in region.bounds:
-                limits = [limit for limit in (bound.low, bound.high) if math.isfinite(limit)]
-                if bound.weights[side] and not bound.weights[1 - side]:
-                    fixed.update(limits)
-                elif bound.weights[side]:
-                    other = number[id(node.features[1 - side])]
-                    oblique |= dict.fromkeys(
-                        (other, side == 0, *bound.weights, at) for at in limits
-                    )
+        side = node.feature_numbers.index(feature)
+        for bound in node.bounds:
+            limits = [limit for limit in (bound.low, bound.high) if math.isfinite(limit)]
+            if bound.weights[side] and not bound.weights[1 - side]:
+                fixed.update(limits)
+            elif bound.weights[side]:
+                other = node.feature_numbers[1 - side]
+                oblique |= dict.fromkeys((other, side == 0, *bound.weights, at) for at in limits)
     cuts = list(oblique)
     return Bounds(
-        np.array(sorted(filter(math.isfinite, fixed))),
+        np.array(sorted(fixed)),
         np.array([other for other, *_ in cuts], dtype=np.intp),
         np.array([is_first for _, is_first, *_ in cuts], dtype=bool),
         np.array([[a, b] for *_, a, b, _ in cuts]).reshape(-1, 2).T,
@@ -99,8 +92,8 @@ def nearest(
     low: np.ndarray,
     high: np.ndarray,
     is_whole: np.ndarray,
-    step: int = 1,
-    limits: tuple[float, float] = (-np.inf, np.inf),
+    step: int,
+    limits: tuple[float, float],
 ) -> np.ndarray:
     """The nearest value above `low`, at most `high` and within limits; NaN if there is none.
 
@@ -128,13 +121,7 @@ def _crossings(
     """The greatest values on the lower sides of cuts, given the other features' values.
 
     Sums are rounded, so they are found by bisection over all numbers. Where the other feature is
-    missing, the cut is nowhere: at infinity.
-
-    Parameters
-    ----------
-    others : array of shape (n_rows, n_cuts)
-    is_first, weights, limits
-        As in `Bounds`.
+    missing, the cut is nowhere: at infinity. Shape (n_rows, n_cuts), as that of the others.
     """
     shape = others.shape
     other = np.clip(others, -GREATEST, GREATEST).ravel()
@@ -201,23 +188,20 @@ def different_categories(view: TreeView, feature: int) -> list[int]:
     info = view.features[feature]
     assert info.categories is not None
     first: dict[tuple[bool, ...], int] = {}
-    groups = list(_category_groups(view, info))
+    groups = list(_category_groups(view, feature))
     for code, category in enumerate(info.categories):
         first.setdefault(tuple(category in group for group in groups), code)
     return list(first.values())
 
 
-def _category_groups(view: TreeView, info: FeatureInfo) -> Iterator[frozenset[Any]]:
+def _category_groups(view: TreeView, feature: int) -> Iterator[frozenset[Any]]:
     """Groups of categories that some node treats alike."""
     for node in view.nodes:
-        if info not in node.features:
+        if feature not in node.feature_numbers:
             continue
-        for segment in node.segments:
-            yield frozenset(segment.categories or ())
-        side = node.features.index(info)
-        for region in node.regions:
-            for bound in region.bounds:
-                if bound.weights[side] and bound.categories is not None:
-                    yield frozenset(bound.categories)
+        side = node.feature_numbers.index(feature)
+        for bound in node.bounds:
+            if bound.weights[side] and bound.categories is not None:
+                yield frozenset(bound.categories)
         if node.missing_categories:
             yield frozenset(node.missing_categories[side])

@@ -129,11 +129,10 @@ def merge(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
 
 
 def _bound_condition(bound: Bound, features: tuple[FeatureInfo, ...]) -> Condition:
-    """The condition of being within a region's bound."""
-    a, b = bound.weights
-    if a and b:
+    """The condition of being within a bound of a node."""
+    if all(bound.weights):
         return Condition(features, bound.weights, bound.low, bound.high)
-    feature = features[0] if a else features[1]
+    feature = features[0] if bound.weights[0] else features[1]
     if bound.categories is not None:
         return Condition((feature,), categories=bound.categories)
     return Condition((feature,), low=bound.low, high=bound.high)
@@ -142,8 +141,7 @@ def _bound_condition(bound: Bound, features: tuple[FeatureInfo, ...]) -> Conditi
 def conditions_of_parts(node: NodeView) -> Iterator[tuple[int, tuple[Condition, ...]]]:
     """The branch of each segment or region of a node, and the conditions of lying in it."""
     for segment in node.segments:
-        low, high, categories = segment.low, segment.high, segment.categories
-        yield segment.branch, (Condition(node.features, (1.0,), low, high, categories),)
+        yield segment.branch, (_bound_condition(segment, node.features),)
     for region in node.joined_regions:
         inside = tuple(_bound_condition(bound, node.features) for bound in region.bounds)
         # A region without bounds has all points that are known.

@@ -53,8 +53,6 @@ def beyond_words(
 ) -> str:
     """Say that a number or date is outside a range.
 
-    Examples
-    --------
     >>> beyond_words("age", 150.0, 17.0, 90.0)
     'age = 150 is outside the range 17 to 90 seen in training'
     """
@@ -168,12 +166,7 @@ class Explanation:
 
 
 class Explainer:
-    """Explains rows of a tree; what does not depend on the rows is found once.
-
-    Parameters
-    ----------
-    view : TreeView
-    """
+    """Explains rows of a tree; what does not depend on the rows is found once."""
 
     def __init__(self, view: TreeView) -> None:
         self.view = view
@@ -212,19 +205,8 @@ class Explainer:
     ) -> list[Explanation]:
         """Explain the prediction of each row.
 
-        Parameters
-        ----------
-        columns : sequence of arrays or None
-            The rows' numbers, or codes of categories, by feature; None for features that the tree
-            does not use.
-        leaves : int array
-            The rows' leaves.
-        route : callable
-            Finds the leaves of rows with other columns.
-        constraints : FlipConstraints
-            What flips may change, and what is to come of them.
-        new : mapping from int to mappings
-            By feature and row, categories that training has not seen.
+        Columns hold numbers, or codes of categories; None for features that the tree does not use.
+        `new` has categories that training has not seen, by feature and row.
         """
         flips = FlipSearch(self.view, self._cells, route, constraints).find(columns, leaves)
         values = [

@@ -65,23 +65,15 @@ def read_flip_constraints(
     view: TreeView,
     names: Sequence[str],
     labels: Sequence[np.ndarray] | None,
-    fixed: Any = None,
-    only: Any = None,
-    direction: Any = None,
-    target: Any = None,
-    unseen: bool = False,
+    fixed: Any,
+    only: Any,
+    direction: Any,
+    target: Any,
+    unseen: bool,
 ) -> FlipConstraints:
     """The constraints that a user's parameters of `explain` describe.
 
-    Parameters
-    ----------
-    view : TreeView
-    names : sequence of str
-        Names of the features in training; those that the view shows are understood, too.
-    labels : sequence of arrays or None
-        Class labels of each output; None for numbers.
-    fixed, only, direction, target, unseen
-        As given by the user.
+    Names and labels are those of training; those that the view shows are understood, too.
     """
     if not isinstance(unseen, bool | np.bool_):
         raise TypeError(f"unseen must be True or False, got {unseen!r}")

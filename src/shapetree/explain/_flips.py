@@ -191,8 +191,7 @@ class TreeCells:
 
 def tree_cells(view: TreeView) -> TreeCells:
     """What values a tree tells apart: it is the same for all rows."""
-    known = {id(feature) for node in view.nodes for feature in node.features}
-    used = [j for j, feature in enumerate(view.features) if id(feature) in known]
+    used = sorted({number for node in view.nodes for number in node.feature_numbers})
     is_coded = [feature.is_categorical for feature in view.features]
     return TreeCells(
         {j: different_categories(view, j) for j in used if is_coded[j]},

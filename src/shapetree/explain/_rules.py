@@ -9,12 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from shapetree.data._table import FeatureInfo
-from shapetree.explain._conditions import (
-    Condition,
-    conditions_of_parts,
-    merge,
-    missing_conditions,
-)
+from shapetree.explain._conditions import Condition, conditions_of_parts, merge, missing_conditions
 from shapetree.tree._digits import percent, rounded
 from shapetree.tree._intervals import Sure, UnseenLeaf
 from shapetree.tree._view import NodeView, TreeView

@@ -21,13 +21,17 @@ def shape_table(view: TreeView, number: int) -> pd.DataFrame:
 
     node = _splitting_node(view, number)
     view.require_counts("this table")
-    rows = [_segment_row(view, node, segment) for segment in node.segments]
+    rows = [
+        {**_values(node, segment), **_own_rows(view, node, segment.branch, _cells(node, segment))}
+        for segment in node.segments
+    ]
     rows += [
         {"region": region_words(region, node), "branch": region.branch}
         for region in node.joined_regions
     ]
     if node.saw_missing:
-        rows.append(_missing_row(view, node))
+        assert node.missing_branch is not None
+        rows.append({**_values(node, None), **_own_rows(view, node, node.missing_branch, None)})
     for row in rows:
         child = view.nodes[node.children[row["branch"]]]
         row |= {"child": child.number, "child_rows": child.n_rows}
@@ -46,61 +50,49 @@ def _splitting_node(view: TreeView, number: int) -> NodeView:
     return view.nodes[number]
 
 
-def _segment_row(view: TreeView, node: NodeView, segment: Segment) -> dict[str, Any]:
+def _values(node: NodeView, segment: Segment | None) -> dict[str, Any]:
+    """The values of a segment, or of missing ones, for which its columns stay empty."""
+    if node.regions:
+        return {"region": "missing"}
     (feature,) = node.features
-    row: dict[str, Any] = {"low": segment.low, "high": segment.high}
-    if segment.categories is not None:
-        row = {"categories": segment.categories}
-    elif feature.is_date:
-        row = {"dates": segment_words(segment, feature)}
-    row["branch"] = segment.branch
-    density = node.density
-    if density is not None:
-        cells = _cells(node, segment)
-        total = None if density.totals is None else float(density.totals[cells].sum())
-        row |= _own_rows(view, node, segment.branch, density.counts[cells].sum(axis=0), total)
-    return row
+    if feature.is_categorical:
+        return {"categories": None if segment is None else segment.categories}
+    if feature.is_date:
+        return {"dates": "missing" if segment is None else segment_words(segment, feature)}
+    ends = (np.nan, np.nan) if segment is None else (segment.low, segment.high)
+    return dict(zip(("low", "high"), ends, strict=True))
 
 
 def _cells(node: NodeView, segment: Segment) -> list[int]:
     """Cells of a node's density in a segment: every threshold is an edge of the cells."""
-    assert node.density is not None
-    edges = node.density.edges
-    if edges is not None:
-        first, last = edges.searchsorted([segment.low, segment.high]).tolist()
-        return list(range(first, min(last, len(edges) - 1)))
     (feature,) = node.features
-    assert feature.categories is not None
-    return [feature.categories.index(category) for category in segment.categories or ()]
+    if segment.categories is not None:
+        assert feature.categories is not None
+        return [feature.categories.index(category) for category in segment.categories]
+    if node.density is None or node.density.edges is None:
+        return []
+    edges = node.density.edges
+    first, last = edges.searchsorted([segment.low, segment.high]).tolist()
+    return list(range(first, min(last, len(edges) - 1)))
 
 
 def _own_rows(
-    view: TreeView, node: NodeView, branch: int, counts: np.ndarray, total: float | None
+    view: TreeView, node: NodeView, branch: int, cells: list[int] | None
 ) -> dict[str, Any]:
-    """Some of a node's rows: their number, and how many are what their branch predicts."""
-    n_rows = int(counts.sum())
-    if view.classes is None:
-        mean = np.nan if total is None or not n_rows else total / n_rows
-        return {"n_rows": n_rows, "mean": mean}
-    predicted = int(view.nodes[node.children[branch]].value[0].argmax())
-    return {"n_rows": n_rows, "share": counts[predicted] / n_rows if n_rows else np.nan}
-
-
-def _missing_row(view: TreeView, node: NodeView) -> dict[str, Any]:
-    """What becomes of missing values; the columns of the segments stay empty."""
-    row: dict[str, Any] = {"low": np.nan, "high": np.nan}
-    if node.regions:
-        row = {"region": "missing"}
-    elif node.features[0].is_categorical:
-        row = {"categories": None}
-    elif node.features[0].is_date:
-        row = {"dates": "missing"}
-    assert node.missing_branch is not None
-    row["branch"] = node.missing_branch
+    """A branch, how many rows go there from some cells, or for want of a value, and their share."""
     density = node.density
-    if density is not None:
-        row |= _own_rows(view, node, node.missing_branch, density.missing, density.missing_total)
-    return row
+    if density is None:
+        return {"branch": branch}
+    counts, total = density.missing, density.missing_total
+    if cells is not None:
+        counts = density.counts[cells].sum(axis=0)
+        total = None if density.totals is None else float(density.totals[cells].sum())
+    n_rows = int(counts.sum())
+    row = {"branch": branch, "n_rows": n_rows}
+    if view.classes is None:
+        return row | {"mean": np.nan if total is None or not n_rows else total / n_rows}
+    predicted = int(view.nodes[node.children[branch]].value[0].argmax())
+    return row | {"share": counts[predicted] / n_rows if n_rows else np.nan}
 
 
 def _destination(view: TreeView, child: NodeView) -> str:

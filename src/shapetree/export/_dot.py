@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from shapetree._files import PathLike, write_file
 from shapetree.drawing._palette import branch_colour, class_colour
 from shapetree.export._text import is_folded, require_options, summary
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._from_estimator import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import branch_words
 
@@ -74,8 +74,7 @@ def export_dot(
     view = view_of(fitted_tree(estimator))
     lines = "".join(f"  {line};\n" for line in _lines(view, max_depth, digits))
     graph = f"{OPENING}{lines}}}\n"
-    if path is not None:
-        write_file(path, graph, "the graph")
+    write_file(path, graph, "the graph")
     return graph
 
 

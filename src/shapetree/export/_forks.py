@@ -116,7 +116,7 @@ def fork_on_levels(code_of: Mapping[float, int]) -> Decision:
 
 def oblique_weights(node: NodeView) -> list[Weights]:
     """Weights of the sums that a pair's regions are bounded by, without the features themselves."""
-    found = {bound.weights: None for region in node.regions for bound in region.bounds}
+    found = {bound.weights: None for bound in node.bounds}
     oblique = [weights for weights in found if weights not in AXES]
     if oblique and any(feature.is_categorical for feature in node.features):
         raise ValueError(f"node {node.number} weighs a category as if it was a number")
@@ -131,11 +131,10 @@ def places_of(node: NodeView, side: int) -> list[float]:
     categories = node.features[side].categories
     assert categories is not None
     place = dict.fromkeys(categories, math.inf)
-    for region in node.regions:
-        for bound in region.bounds:
-            if bound.weights == AXES[side]:
-                for level in bound.categories or ():
-                    place[level] = min(place[level], bound.high)
+    for bound in node.bounds:
+        if bound.weights == AXES[side]:
+            for level in bound.categories or ():
+                place[level] = min(place[level], bound.high)
     place.update(dict.fromkeys(node.missing_categories[side], math.nan))
     return list(place.values())
 

@@ -19,26 +19,42 @@ import numpy as np
 from shapetree._files import PathLike, write_file
 from shapetree._threads import effective_threads
 from shapetree.data._columns import Level
+from shapetree.data._moments import DateKind
 from shapetree.data._names import is_index
 from shapetree.data._table import FeatureInfo
 from shapetree.drawing._palette import NUMBERS, branch_colour, class_colour
 from shapetree.drawing._plane_map import Map, MapAxis, check_swap, map_of
 from shapetree.drawing._scales import check_scale, drawn_density, scale_of, target_scale
-from shapetree.export._page_words import outcome_data, shape_words
-from shapetree.export._shapes import Json, codes_of
+from shapetree.export._js import Json, codes_of, region_data, shape_data
+from shapetree.tree._digits import percent
 from shapetree.tree._evaluation import score_words
-from shapetree.tree._fitted import (
-    FittedTree,
+from shapetree.tree._fitted import FittedForest, FittedTree
+from shapetree.tree._from_estimator import (
     HoldsModel,
     HoldsTree,
+    fitted_model,
     fitted_tree,
     rows_for_tree,
 )
-from shapetree.tree._fitted_forest import FittedForest, fitted_model
 from shapetree.tree._predictor import leaves_of
+from shapetree.tree._regions import Bound, Region
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, TreeView, view_of
-from shapetree.tree._words import category_name
+from shapetree.tree._words import (
+    branch_words,
+    category_name,
+    interval_words,
+    lower_bound,
+    number_and_spread,
+    outcome_words,
+    predicted_words,
+    region_words,
+    segment_words,
+    share_words,
+    unseen_words,
+    upper_bound,
+    weighted_sum,
+)
 
 TEMPLATE = Path(__file__).with_name("page.html")
 DEFAULT_TITLE = "Shape tree"
@@ -123,8 +139,7 @@ def export_html(
         heading = DEFAULT_TITLE if title is None else str(title)
         data = _tree_data(fitted, rows_for_tree(estimator, X), y, heading, scale, swap)
     page = _fill(TEMPLATE.read_text(encoding="utf-8"), heading, data)
-    if path is not None:
-        write_file(path, page, "the page")
+    write_file(path, page, "the page")
     return page
 
 
@@ -198,10 +213,10 @@ def _forest_data(
         model["scores"].append(_agreement_words(said[:, 0], mean[:, 0], forest.classes is not None))
         shown.append({"key": key, "name": name, "model": model})
     features = forest.names.name_features(forest.features, with_units=False)
-    ranked = np.argsort(-forest.importances(), kind="stable")
+    shares = forest.importances()
     importances = [
-        [features[j].name, round(float(forest.importances()[j]), PLACE_DECIMALS)]
-        for j in ranked.tolist()
+        [features[j].name, round(float(shares[j]), PLACE_DECIMALS)]
+        for j in np.argsort(-shares, kind="stable").tolist()
     ]
     return {"forest": {"trees": n_trees, "importances": importances}, "shown": shown}
 
@@ -277,25 +292,20 @@ def _node(node: NodeView, view: TreeView, trained: TreeView, scale: str, swap: b
         return shared
     return {
         **shared,
-        "features": [_number_of(feature, view) for feature in node.features],
+        "features": list(node.feature_numbers),
         "children": list(node.children),
         "missingBranch": node.missing_branch,
         "sawMissing": node.saw_missing,
         **shape_words(node),
-        **_drawing(node, view, scale, swap),
+        **_drawing(node, scale, swap),
     }
 
 
-def _number_of(feature: FeatureInfo, view: TreeView) -> int:
-    # By identity, as columns named 1 and "1" may look the same.
-    return next(number for number, known in enumerate(view.features) if known is feature)
-
-
-def _drawing(node: NodeView, view: TreeView, scale: str, swap: bool) -> Json:
+def _drawing(node: NodeView, scale: str, swap: bool) -> Json:
     """What is drawn behind a shape function."""
     if node.density is None:
-        assert node.plane is not None
-        return {"plane": _plane(map_of(view, node, swap), node.plane.n_missing)}
+        assert node.scatter is not None
+        return {"plane": _plane(map_of(node, swap), node.scatter.n_missing)}
     if node.density.edges is None:
         return {"density": _density(node.density), "isOrdered": node.features[0].is_ordered}
     return {"density": _density(drawn_density(node)) | _axis_of(node, scale)}
@@ -402,3 +412,65 @@ def _fill(template: str, title: str, data: Json) -> str:
     before, rest = template.split("{{title}}")
     between, after = rest.split("{{data}}")
     return "".join([before, heading, between, text, after])
+
+
+# --- texts about a node: the page makes new ones only of what a visitor types in ---
+
+
+def outcome_data(view: TreeView, node: NodeView, trained: TreeView) -> Json:
+    """What a node predicts; sentences on single rows are about the training rows."""
+    counted = trained.nodes[node.number]
+    words: Json = {
+        "outcome": outcome_words(view, node, is_brief=True),
+        "trained": outcome_words(trained, counted),
+        "flipped": outcome_words(trained, counted, is_brief=True),
+    }
+    share = None
+    if view.classes is None:
+        words["numberWords"], words["spreadWords"] = number_and_spread(node)
+    else:
+        predicted = view.classes[0].index(node.prediction[0])
+        if node.row_shares is not None:
+            share = float(node.row_shares[0, predicted])
+        words["share"] = share_words(view, node, is_brief=True)
+        # Where there is no room for more.
+        words["shortShare"] = "no rows" if not node.n_rows or share is None else percent(share)
+        words["besideShare"] = predicted_words(view, node, predicted)
+    words |= {
+        "sure": interval_words(node, share),
+        "unseen": unseen_words(view, node),
+        "stability": view.stability_words(node),
+    }
+    if view.stability is not None and not node.is_leaf:
+        words["mark"] = view.stability.mark(node.number)
+    return {name: text for name, text in words.items() if text is not None}
+
+
+def shape_words(node: NodeView) -> Json:
+    """A node's shape function with words for its branches, parts and bounds."""
+    data = shape_data(node)
+    data["branchWords"] = [branch_words(node, branch) for branch in range(len(node.children))]
+    for segment, part in zip(node.segments, data.get("segments", ()), strict=True):
+        part |= {"words": segment_words(segment, node.features[0])}
+        part |= _bounds(segment, node.features[0].date)
+    for region, part in zip(node.regions, data.get("regions", ()), strict=True):
+        part["words"] = region_words(region, node)
+    if node.regions:
+        data["joined"] = [_joined(region, node) for region in node.joined_regions]
+    return data
+
+
+def _joined(region: Region, node: NodeView) -> Json:
+    data = region_data(region, node) | {"words": region_words(region, node)}
+    names = tuple(feature.name for feature in node.features)
+    for bound, part in zip(region.bounds, data["bounds"], strict=True):
+        part |= {"quantity": weighted_sum(bound.weights, names), **_bounds(bound)}
+    return data
+
+
+def _bounds(part: Bound, date: DateKind | None = None) -> Json:
+    """Sign and number, or date, of either bound, where there is one."""
+    if part.categories is not None:
+        return {}
+    bounds = {"lower": lower_bound(part.low, date=date), "upper": upper_bound(part.high, date=date)}
+    return {name: bound for name, bound in bounds.items() if bound is not None}

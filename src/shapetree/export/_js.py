@@ -7,17 +7,21 @@ This module adds the trees, in the form that the page has it in.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree.data._columns import MAX_EXACT
+from shapetree.data._columns import MAX_EXACT, Level
 from shapetree.data._table import FeatureInfo
-from shapetree.export._routes import remark, used_features
-from shapetree.export._shapes import Json, shape_data
-from shapetree.tree._fitted import HoldsModel
-from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
+from shapetree.export._routes import remark, require_plain, used_features
+from shapetree.tree._fitted import FittedForest, TreeOrForest
+from shapetree.tree._from_estimator import HoldsModel, fitted_model
+from shapetree.tree._regions import Bound, Region
+from shapetree.tree._view import NodeView, TreeView, views_of
+
+Json = dict[str, Any]
 
 ROUTER = Path(__file__).with_name("module.js")
 
@@ -72,37 +76,36 @@ def export_js(estimator: HoldsModel, path: PathLike | None = None) -> str:
     export const { predict, predictProba, leaf, reasons } = readTree(data);
     <BLANKLINE>
     """
-    model = model_view(estimator)
+    model = fitted_model(estimator)
     said = remark(model)
     comment = f"// It {said}.\n\n" if said else ""
-    what = "forest of decision trees" if model.is_forest else "decision tree"
+    what = "forest of decision trees" if isinstance(model, FittedForest) else "decision tree"
     introduction = INTRODUCTION.replace("{what}", what)
     module = "".join(
         [introduction, comment, ROUTER.read_text(encoding="utf-8"), "\n", _ending(model)]
     )
-    if path is not None:
-        write_file(path, module, "the JavaScript module")
+    write_file(path, module, "the JavaScript module")
     return module
 
 
-def _ending(model: ModelView) -> str:
+def _ending(model: TreeOrForest) -> str:
     """The trees, and what the module exports."""
     features = used_features(model)
     parts = {
-        "classes": _written(None if model.classes is None else _classes(model.classes)),
+        "classes": _written(None if model.shown_classes is None else _classes(model.shown_classes)),
         "features": _one_a_line(map(_feature, features)),
     }
-    if model.is_forest:
-        parts["trees"] = _one_a_line(_nodes(view, features) for view in model.trees())
+    if isinstance(model, FittedForest):
+        parts["trees"] = _one_a_line(_nodes(view, features) for view in views_of(model))
     else:
-        (view,) = model.trees()
+        (view,) = views_of(model)
         parts["nodes"] = _one_a_line(_nodes(view, features))
     data = "".join(f"  {name}: {text},\n" for name, text in parts.items())
-    functions = ["predict", *(["predictProba"] if model.classes is not None else [])]
-    functions += ["leaves"] if model.is_forest else ["leaf", "reasons"]
-    read = "readForest" if model.is_forest else "readTree"
+    functions = ["predict", *(["predictProba"] if model.shown_classes is not None else [])]
+    functions += ["leaves"] if isinstance(model, FittedForest) else ["leaf", "reasons"]
+    read = "readForest" if isinstance(model, FittedForest) else "readTree"
     ending = f"export const {{ {', '.join(functions)} }} = {read}(data);\n"
-    if model.classes is not None:
+    if model.shown_classes is not None:
         classes = "data.classes[0]" if model.n_outputs == 1 else "data.classes"
         ending = f"export const classes = {classes};\n{ending}"
     return f"const data = {{\n{data}}};\n{ending}"
@@ -125,12 +128,9 @@ def _classes(classes: tuple[tuple[Any, ...], ...]) -> list[list[Any]]:
     return [[_value(label) for label in labels] for labels in classes]
 
 
-def _value(value: Any) -> str | bool | int | float:
+def _value(value: Any) -> Any:
     """A label or a category, if JavaScript has such values."""
-    if not isinstance(value, str | bool | int | float):
-        raise TypeError(
-            f"classes must be text, numbers or bools to be written as JavaScript, got {value!r}"
-        )
+    require_plain(value, "JavaScript")
     if isinstance(value, int) and abs(value) > MAX_EXACT:
         raise ValueError(f"JavaScript has no whole numbers as large as {value}; use text instead")
     return value
@@ -154,3 +154,45 @@ def _node(node: NodeView, features: list[FeatureInfo]) -> Json:
         "missingBranch": node.missing_branch,
     }
     return data | shape_data(node)
+
+
+# --- shape functions: categories by number, no infinite limits ---
+
+
+def shape_data(node: NodeView) -> Json:
+    """The segments of a node that splits on one feature, or the regions of a pair."""
+    if node.segments:
+        segments = [
+            {"branch": segment.branch, **_limits(segment, node.features)}
+            for segment in node.segments
+        ]
+        return {"segments": segments}
+    return {
+        "regions": [region_data(region, node) for region in node.regions],
+        "missingCodes": [
+            codes_of(categories, feature)
+            for categories, feature in zip(node.missing_categories, node.features, strict=True)
+        ],
+    }
+
+
+def region_data(region: Region, node: NodeView) -> Json:
+    """A region of a pair."""
+    bounds = [
+        {"weights": list(bound.weights), **_limits(bound, node.features)} for bound in region.bounds
+    ]
+    return {"branch": region.branch, "bounds": bounds}
+
+
+def codes_of(categories: Iterable[Level], feature: FeatureInfo) -> list[int]:
+    """Numbers of categories."""
+    known = feature.categories or ()
+    return [known.index(category) for category in categories]
+
+
+def _limits(bound: Bound, features: tuple[FeatureInfo, ...]) -> Json:
+    """Codes of categories, or finite limits; JavaScript takes others for infinite."""
+    if bound.categories is not None and bound.side is not None:
+        return {"codes": codes_of(bound.categories, features[bound.side])}
+    limits = {"low": bound.low, "high": bound.high}
+    return {name: limit for name, limit in limits.items() if math.isfinite(limit)}

@@ -51,18 +51,7 @@ class ValuePlaces(NamedTuple):
 
 
 class TestLists:
-    """Tests of a tree, to be made one after the other, from the first one on.
-
-    Attributes
-    ----------
-    tests : list of ListedTest
-    places : list of float
-        Places of the categories of pairs.
-    outcomes : list of str
-        All that the tree can lead to.
-    n_steps : int
-        The most tests that a row needs.
-    """
+    """Tests of a tree, to be made one after the other, from the first one on."""
 
     def __init__(
         self,
@@ -70,7 +59,7 @@ class TestLists:
         values: Mapping[str, ValuePlaces],
         outcome: Callable[[NodeView], str],
     ) -> None:
-        self.places: list[float] = []
+        self.places: list[float] = []  # of the categories of pairs
         # While they are added, tests are numbered from the last one, as each leads to known ones.
         self._added: list[ListedTest] = []
         number_of: dict[str, int] = {}
@@ -81,7 +70,7 @@ class TestLists:
             else:
                 starts[node.number] = self._add(node, values, starts.__getitem__)
         self.outcomes = list(number_of)
-        n_steps = [0]
+        n_steps = [0]  # the most tests that rows need from each test on
         for test in self._added:
             n_steps.append(1 + max(n_steps[max(way, 0)] for way in (test.low, test.high)))
         self.n_steps = n_steps[-1]

@@ -37,9 +37,10 @@ from shapetree.export._forks import (
     places_of,
     search,
 )
-from shapetree.export._routes import reasons_of, remark
-from shapetree.tree._fitted import HoldsModel
-from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
+from shapetree.export._routes import features_read, reasons_of, remark
+from shapetree.tree._fitted import FittedForest, TreeOrForest
+from shapetree.tree._from_estimator import HoldsModel, fitted_model
+from shapetree.tree._view import NodeView, TreeView, views_of
 
 if TYPE_CHECKING:
     import onnx
@@ -150,10 +151,10 @@ def export_onnx(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    model = model_view(estimator)
-    if reasons and model.is_forest:
+    model = fitted_model(estimator)
+    if reasons and isinstance(model, FittedForest):
         raise ValueError("reasons=True needs a single tree: a forest has a path for each tree")
-    dates = [feature.name for feature in model.used_features if feature.is_date]
+    dates = [feature.name for feature in features_read(model) if feature.is_date]
     if dates and dtype == "float32":
         raise ValueError(
             f"dtype='float32' cannot tell moments apart, but {dates[0]!r} holds dates; use "
@@ -166,16 +167,18 @@ def export_onnx(
     return written
 
 
-def _model(model: ModelView, dtype: np.dtype[Any], has_reasons: bool) -> onnx.ModelProto:
+def _model(model: TreeOrForest, dtype: np.dtype[Any], has_reasons: bool) -> onnx.ModelProto:
     graph = _Graph()
     table = _read_table(graph, model, dtype)
-    names: dict[str, Sequence[Any]] = {"features": [feature.name for feature in model.features]}
-    if model.classes is not None:
-        names["classes"] = model.classes if model.n_outputs > 1 else model.classes[0]
-    if model.is_forest:
+    names: dict[str, Sequence[Any]] = {
+        "features": [feature.name for feature in model.shown_features]
+    }
+    if model.shown_classes is not None:
+        names["classes"] = model.shown_classes if model.n_outputs > 1 else model.shown_classes[0]
+    if isinstance(model, FittedForest):
         _add_means(graph, model, table, dtype)
         return graph.model(names)
-    (view,) = model.trees()
+    (view,) = views_of(model)
     leaf = _leaf(graph, view, table)
     if view.classes is None:
         means = np.stack([node.value[:, 0] for node in view.nodes])
@@ -344,15 +347,15 @@ class _Table:
         return [self.column_of[feature.name] for feature in node.features]
 
 
-def _read_table(graph: _Graph, model: ModelView, dtype: np.dtype[Any]) -> _Table:
-    used = {feature.name for feature in model.used_features}
-    dtypes = [_input_dtype(feature, dtype) for feature in model.features]
+def _read_table(graph: _Graph, model: TreeOrForest, dtype: np.dtype[Any]) -> _Table:
+    used = {feature.name for feature in features_read(model)}
+    dtypes = [_input_dtype(feature, dtype) for feature in model.shown_features]
     if all(its_dtype == dtype for its_dtype in dtypes):
-        return _read_matrix(graph, model.features, used, dtype)
-    names = _input_names(model.features, _output_names(model))
+        return _read_matrix(graph, model.shown_features, used, dtype)
+    names = _input_names(model.shown_features, _output_names(model))
     parts: list[str] = []
     column_of: dict[str, int] = {}
-    for name, feature, its_dtype in zip(names, model.features, dtypes, strict=True):
+    for name, feature, its_dtype in zip(names, model.shown_features, dtypes, strict=True):
         column = graph.input(name, its_dtype, 1, feature.name)
         if feature.name in used:
             column_of[feature.name] = len(parts)
@@ -620,7 +623,7 @@ class _Level:
 # --- outputs ---
 
 
-def _output_names(model: ModelView | TreeView) -> list[str]:
+def _output_names(model: TreeOrForest | TreeView) -> list[str]:
     if model.classes is None:
         return ["variable"]
     suffixes = [f"_{output}" for output in range(model.n_outputs)] if model.n_outputs > 1 else [""]
@@ -650,21 +653,21 @@ def _written_labels(labels: Sequence[Any], predicted: Sequence[Any]) -> np.ndarr
     return np.array(_utf8(predicted, "class"), dtype=object)
 
 
-def _add_means(graph: _Graph, model: ModelView, table: _Table, dtype: np.dtype[Any]) -> None:
+def _add_means(graph: _Graph, model: TreeOrForest, table: _Table, dtype: np.dtype[Any]) -> None:
     """Add the outputs of a forest, whose trees' values are added up in their order."""
     total = ""
-    for view in model.trees():
+    for view in views_of(model):
         values = np.stack([node.value.ravel() for node in view.nodes])
         leaf = _leaf(graph, view, table)
         found = graph.add("Gather", graph.constant(values, np.float64), leaf)
         total = graph.add("Add", total, found) if total else found
-    mean = graph.add("Div", total, graph.constant(model.n_trees, np.float64))
-    if model.classes is None:
+    mean = graph.add("Div", total, graph.constant(len(model.trees), np.float64))
+    if model.shown_classes is None:
         graph.output("variable", mean, dtype, model.n_outputs)
         return
     names = iter(_output_names(model))
     width = values.shape[1] // model.n_outputs
-    for output, labels in enumerate(model.classes):
+    for output, labels in enumerate(model.shown_classes):
         columns = graph.constant(output * width + np.arange(len(labels)), np.int64)
         shares = graph.add("Gather", mean, columns, axis=1)
         likeliest = graph.add("ArgMax", shares, axis=1, keepdims=0)

@@ -15,11 +15,13 @@ from shapetree.export._routes import (
     Way,
     plan_for,
     remark,
+    require_plain,
     used_features,
 )
-from shapetree.tree._fitted import HoldsModel
+from shapetree.tree._fitted import FittedForest, TreeOrForest
+from shapetree.tree._from_estimator import HoldsModel, fitted_model
 from shapetree.tree._regions import Bound
-from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
+from shapetree.tree._view import NodeView, TreeView, views_of
 
 INDENT = "    "
 # A condition that would make a longer line has a line for each of its ways.
@@ -207,37 +209,40 @@ def export_python(estimator: HoldsModel, path: PathLike | None = None) -> str:
     >>> module["predict"]({"petal width (cm)": 0.2})
     'setosa'
     """
-    model = model_view(estimator)
+    model = fitted_model(estimator)
     source = _source(model)
-    if path is not None:
-        write_file(path, source, "the Python source")
+    write_file(path, source, "the Python source")
     return source
 
 
-def _source(model: ModelView) -> str:
+def _source(model: TreeOrForest) -> str:
     used_features(model)  # refuses names that are the same
     said = remark(model)
-    what = "forest of decision trees" if model.is_forest else "decision tree"
-    body = _forest(model) if model.is_forest else _tree(model)
+    what = "forest of decision trees" if isinstance(model, FittedForest) else "decision tree"
+    body = _forest(model) if isinstance(model, FittedForest) else _tree(model)
     called = body + (FINITE if "_finite(" in body else "")  # which calls _number
     helpers = [text for name, text in HELPERS.items() if name in called]
     comment = f"# It {said}.\n" if said else ""
     return "".join([INTRODUCTION.replace("{what}", what), comment, body, *helpers])
 
 
-def _tree(model: ModelView) -> str:
+def _tree(model: TreeOrForest) -> str:
     """What a tree's leaves predict, and functions that find them."""
-    (view,) = model.trees()
+    (view,) = views_of(model)
     leaves = [node for node in view.nodes if node.is_leaf]
     table = LEAVES % "".join(f"{INDENT}{leaf.number}: {_outcome(view, leaf)},\n" for leaf in leaves)
     return table + _opening(model, "LEAVES[leaf(row)][0]") + REASONS + _body(view, _leaf)
 
 
-def _forest(model: ModelView) -> str:
+def _forest(model: TreeOrForest) -> str:
     """What the leaves of all trees predict, functions that find them, and their means."""
-    sizes = [1] * model.n_outputs if model.classes is None else list(map(len, model.classes))
+    sizes = (
+        [1] * model.n_outputs
+        if model.shown_classes is None
+        else list(map(len, model.shown_classes))
+    )
     tables, functions = [], []
-    for number, view in enumerate(model.trees()):
+    for number, view in enumerate(views_of(model)):
         leaves = [
             f"{leaf.number}: {_tuple(map(_literal, _values(leaf, sizes)))}"
             for leaf in view.nodes
@@ -250,10 +255,10 @@ def _forest(model: ModelView) -> str:
     parts = [f"mean[{start}:{stop}]" for start, stop in pairwise(ends)]
     outcome = "_mean(row)"
     if model.n_outputs == 1:
-        outcome += "[0]" if model.classes is None else ""
-    elif model.classes is not None:
+        outcome += "[0]" if model.shown_classes is None else ""
+    elif model.shown_classes is not None:
         outcome = f"(lambda mean: {_tuple(parts)})(_mean(row))"
-    every = _tuple(f"_leaf_{number}" for number in range(model.n_trees))
+    every = _tuple(f"_leaf_{number}" for number in range(len(model.trees)))
     return "".join(
         [
             FOREST_LEAVES % "".join(tables),
@@ -276,11 +281,11 @@ def _body(view: TreeView, outcome: Callable[[NodeView], str]) -> str:
     return "".join(f"{line}\n" for line in _lines(plan_for(view, outcome), INDENT))
 
 
-def _opening(model: ModelView, outcome: str) -> str:
+def _opening(model: TreeOrForest, outcome: str) -> str:
     """The functions that predict."""
-    if model.classes is None:
+    if model.shown_classes is None:
         return PREDICT_NUMBER.replace("{outcome}", outcome)
-    classes = [_tuple(map(_literal, labels)) for labels in model.classes]
+    classes = [_tuple(map(_literal, labels)) for labels in model.shown_classes]
     predict = PREDICT_CLASS if len(classes) == 1 else PREDICT_CLASSES
     predict = predict.replace("{outcome}", outcome)
     return predict.replace("{classes}", classes[0] if len(classes) == 1 else _tuple(classes))
@@ -321,10 +326,7 @@ def _tuple(items: Any) -> str:
 
 def _literal(value: Any) -> str:
     """A label, a category or a number as Python reads it."""
-    if not isinstance(value, str | bool | int | float):
-        raise TypeError(
-            f"classes must be text, numbers or bools to be written as Python, got {value!r}"
-        )
+    require_plain(value, "Python")
     if isinstance(value, str):
         return repr(str.__str__(value))  # as the plain text that it is
     if not isinstance(value, bool):

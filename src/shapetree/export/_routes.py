@@ -11,12 +11,13 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from shapetree.data._columns import GREATEST
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._regions import AXES, Bound, Region, Segment
-from shapetree.tree._view import ModelView, NodeView, TreeView
+from shapetree.tree._fitted import TreeOrForest
+from shapetree.tree._regions import Bound, Segment
+from shapetree.tree._view import NodeView, TreeView
 
 # Bounds that hold together; without any, all values that are not missing.
 Way: TypeAlias = tuple[Bound, ...]
@@ -29,16 +30,16 @@ def reasons_of(view: TreeView, number: int) -> str:
     return "; ".join(view.reasons(number))
 
 
-def remark(model: ModelView, has_dates: bool = False) -> str:
+def remark(model: TreeOrForest, has_dates: bool = False) -> str:
     """What a program predicts, and what numbers it takes; empty where there is nothing to say.
 
     A program that has dates needs no numbers in their place.
     """
-    names = model.fitted.names
+    names = model.names
     said = [f"predicts {' and '.join(names.name_targets(True) or ())}"] if names.targets else []
     inputs = {name: unit for name, unit in names.units.items() if name not in (names.targets or ())}
     said += [f"{name} is in {unit}" for name, unit in inputs.items()]
-    if not has_dates and any(feature.is_date for feature in model.used_features):
+    if not has_dates and any(feature.is_date for feature in features_read(model)):
         said.append("takes dates as seconds since 1970-01-01 00:00 UTC")
     # On one line, which whatever counts as white space cannot end.
     return " ".join("; ".join(said).encode("utf-8", "replace").decode("utf-8").split())
@@ -111,23 +112,38 @@ def _nesting(view: TreeView, ways: list[Ways]) -> dict[int, int]:
 
 def ways_by_branch(node: NodeView) -> Ways:
     """How to get to each branch; only missing values need none, other branches are left out."""
-    parts = node.regions if node.regions else map(_as_region, _merged(node.segments))
+    parts: list[tuple[int, Way]] = [
+        *((segment.branch, (segment,)) for segment in _merged(node.segments)),
+        *((region.branch, tuple(map(_simplified, region.bounds))) for region in node.regions),
+    ]
     ways: dict[int, list[Way]] = {}
-    for part in parts:
-        bounds = [_simplified(bound, bool(node.regions)) for bound in part.bounds]
+    for branch, bounds in parts:
         if not any(map(_is_empty, bounds)):
             way = tuple(bound for bound in bounds if not _is_everything(bound))
-            ways.setdefault(part.branch, []).append(way)
+            ways.setdefault(branch, []).append(way)
     if node.missing_branch is not None:
         ways.setdefault(node.missing_branch, [])
     return {branch: tuple(ways[branch]) for branch in sorted(ways)}
 
 
-def used_features(model: ModelView) -> list[FeatureInfo]:
-    """Features that some tree reads, in the order of the table; their names must differ."""
-    features = model.used_features
+def features_read(model: TreeOrForest) -> list[FeatureInfo]:
+    """Features that some tree reads, in the order of the table."""
+    return [model.shown_features[j] for j in model.used_features]
+
+
+def used_features(model: TreeOrForest) -> list[FeatureInfo]:
+    """The same features, whose names must differ."""
+    features = features_read(model)
     require_distinct([feature.name for feature in features])
     return features
+
+
+def require_plain(value: Any, language: str) -> None:
+    """Refuse labels that are no values of other languages."""
+    if not isinstance(value, str | bool | int | float):
+        raise TypeError(
+            f"classes must be text, numbers or bools to be written as {language}, got {value!r}"
+        )
 
 
 def require_distinct(names: Iterable[str], advice: str = "rename them") -> None:
@@ -148,14 +164,9 @@ def _merged(segments: tuple[Segment, ...]) -> list[Segment]:
     return merged
 
 
-def _as_region(segment: Segment) -> Region:
-    bound = Bound(AXES[0], segment.low, segment.high, segment.categories)
-    return Region(segment.branch, (bound,))
-
-
-def _simplified(bound: Bound, is_of_pair: bool) -> Bound:
+def _simplified(bound: Bound) -> Bound:
     """The same bound for values that may be infinite, which a pair takes for the greatest ones."""
-    if not is_of_pair or bound.categories is not None or bound.side is None:
+    if bound.categories is not None or bound.side is None:
         return bound
     return replace(
         bound,

@@ -10,15 +10,11 @@ from shapetree._files import PathLike, write_file
 from shapetree.data._table import FeatureInfo
 from shapetree.export._dialects import DIALECTS, Dialect
 from shapetree.export._lists import ListWriter
-from shapetree.export._routes import (
-    remark,
-    require_distinct,
-    used_features,
-    ways_by_branch,
-)
+from shapetree.export._routes import remark, require_distinct, used_features, ways_by_branch
 from shapetree.export._sql_writer import SqlWriter
-from shapetree.tree._fitted import HoldsModel
-from shapetree.tree._view import ModelView, TreeView, model_view
+from shapetree.tree._fitted import FittedForest, TreeOrForest
+from shapetree.tree._from_estimator import HoldsModel, fitted_model
+from shapetree.tree._view import TreeView, views_of
 
 OUTPUTS = ("prediction", "proba", "leaf", "reasons")
 # DuckDB plans for seconds where there are thousands of conditions or categories. Trees with more of
@@ -119,18 +115,17 @@ def export_sql(
     """
     _require_one_of("dialect", dialect, tuple(DIALECTS))
     _require_one_of("output", output, OUTPUTS)
-    model = model_view(estimator)
-    if output == "proba" and model.classes is None:
+    model = fitted_model(estimator)
+    if output == "proba" and model.shown_classes is None:
         raise ValueError("output='proba' needs a model that predicts classes")
-    if model.is_forest:
+    if isinstance(model, FittedForest):
         _check_forest(model, DIALECTS[dialect], output)
     writer = _writer_for(model, DIALECTS[dialect], columns or {})
     text = writer.output(model, output)
     said = remark(model, has_dates=True).replace("/*", "/ *").replace("*/", "* /")
     if said:
         text = f"/* It {said}. */\n{text}"
-    if path is not None:
-        write_file(path, text, "the SQL expression")
+    write_file(path, text, "the SQL expression")
     return text
 
 
@@ -140,25 +135,25 @@ def _require_one_of(parameter: str, value: Any, allowed: tuple[str, ...]) -> Non
         raise ValueError(f"{parameter} must be one of {shown}, got {value!r}")
 
 
-def _check_forest(model: ModelView, dialect: Dialect, output: str) -> None:
+def _check_forest(model: TreeOrForest, dialect: Dialect, output: str) -> None:
     """Refuse what cannot be written of a forest."""
     if output == "reasons":
         raise ValueError("output='reasons' needs a single tree: a forest has a path for each tree")
-    if model.n_trees > MAX_TREES:
+    if len(model.trees) > MAX_TREES:
         raise ValueError(
-            f"a forest of {model.n_trees} trees makes too deep an expression; set n_estimators to "
-            f"at most {MAX_TREES}"
+            f"a forest of {len(model.trees)} trees makes too deep an expression; set n_estimators "
+            f"to at most {MAX_TREES}"
         )
-    if output == "prediction" and model.classes is not None and not dialect.one_row:
+    if output == "prediction" and model.shown_classes is not None and not dialect.one_row:
         raise ValueError(
             f"{dialect.name} cannot compare the means of all classes in one expression; use "
             "output='proba', and choose the class whose probability is greatest"
         )
 
 
-def _columns(model: ModelView, names: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
+def _columns(model: TreeOrForest, names: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
     """The values of each feature that the model reads: a quoted column, or an expression."""
-    known = [feature.name for feature in model.features]
+    known = [feature.name for feature in model.shown_features]
     for name in names:
         if name not in known:
             raise ValueError(f"columns names {name!r}, which is not a feature of the tree")
@@ -187,9 +182,9 @@ def _lower(name: str) -> str:
     return name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
 
 
-def _writer_for(model: ModelView, dialect: Dialect, names: Mapping[str, str]) -> SqlWriter:
+def _writer_for(model: TreeOrForest, dialect: Dialect, names: Mapping[str, str]) -> SqlWriter:
     columns = _columns(model, names, dialect)
-    if dialect.has_lambdas and sum(map(_n_conditions, model.trees())) > MAX_CONDITIONS:
+    if dialect.has_lambdas and sum(map(_n_conditions, views_of(model))) > MAX_CONDITIONS:
         return ListWriter(dialect, columns, used_features(model))
     return SqlWriter(dialect, columns)
 

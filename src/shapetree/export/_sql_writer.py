@@ -10,9 +10,10 @@ from typing import Any
 from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.export._dialects import Dialect
-from shapetree.export._routes import Check, Plan, Way, plan_for, reasons_of
+from shapetree.export._routes import Check, Plan, Way, plan_for, reasons_of, require_plain
+from shapetree.tree._fitted import FittedForest, TreeOrForest
 from shapetree.tree._regions import Bound
-from shapetree.tree._view import ModelView, NodeView, TreeView
+from shapetree.tree._view import NodeView, TreeView, views_of
 
 INDENT = "  "
 # A check and what follows have a line each if they would make a longer one.
@@ -32,7 +33,7 @@ class SqlWriter:
 
     # --- outcomes ---
 
-    def output(self, model: ModelView, output: str) -> str:
+    def output(self, model: TreeOrForest, output: str) -> str:
         """The expressions of the output, named if there are several."""
         if output == "proba":
             return self._shares(model)
@@ -40,50 +41,52 @@ class SqlWriter:
             start, texts = "y", self._predictions(model)
         elif output == "leaf":
             start = "leaf_"
-            texts = [self._outcomes(view, lambda leaf: str(leaf.number)) for view in model.trees()]
+            texts = [
+                self._outcomes(view, lambda leaf: str(leaf.number)) for view in views_of(model)
+            ]
         else:
-            start, (view,) = "reasons_", model.trees()
+            start, (view,) = "reasons_", views_of(model)
             texts = [
                 self._outcomes(view, lambda leaf: self._literal(reasons_of(view, leaf.number)))
             ]
-        if len(texts) == 1 and not (output == "leaf" and model.is_forest):
+        if len(texts) == 1 and not (output == "leaf" and isinstance(model, FittedForest)):
             return texts[0]
         return self._listed([f"{start}{number}" for number in range(len(texts))], texts)
 
-    def _predictions(self, model: ModelView) -> list[str]:
+    def _predictions(self, model: TreeOrForest) -> list[str]:
         """One expression for each target."""
         targets = range(model.n_outputs)
-        if model.classes is None:
+        if model.shown_classes is None:
             return self._values(model, [(target, 0) for target in targets])
-        if model.is_forest:
+        if isinstance(model, FittedForest):
             return [
                 self._likeliest(
                     labels, self._values(model, [(target, i) for i in range(len(labels))])
                 )
-                for target, labels in enumerate(model.classes)
+                for target, labels in enumerate(model.shown_classes)
             ]
-        (view,) = model.trees()
+        (view,) = views_of(model)
         return [self._outcomes(view, partial(self._prediction, target)) for target in targets]
 
-    def _shares(self, model: ModelView) -> str:
+    def _shares(self, model: TreeOrForest) -> str:
         """One expression for each class of each target."""
-        assert model.classes is not None
+        assert model.shown_classes is not None
         names, places = [], []
-        for target, labels in enumerate(model.classes):
+        for target, labels in enumerate(model.shown_classes):
             start = "proba_" if model.n_outputs == 1 else f"proba_y{target}_"
             names += [f"{start}{label}" for label in labels]
             places += [(target, i) for i in range(len(labels))]
         return self._listed(names, self._values(model, places))
 
-    def _values(self, model: ModelView, places: Sequence[tuple[int, int]]) -> list[str]:
+    def _values(self, model: TreeOrForest, places: Sequence[tuple[int, int]]) -> list[str]:
         """Some values, each a target's; those of all trees are added up as `predict` does."""
         terms: list[list[str]] = [[] for _ in places]
-        for view in model.trees():
+        for view in views_of(model):
             for its, place in zip(terms, places, strict=True):
                 its.append(self._tree(view, partial(self._value, place)))
-        if not model.is_forest:
+        if not isinstance(model, FittedForest):
             return [self._selected(text) for (text,) in terms]
-        n_trees = self._literal(float(model.n_trees))
+        n_trees = self._literal(float(len(model.trees)))
         return [self._selected("(" + "\n+ ".join(its) + f") / {n_trees}") for its in terms]
 
     def _prediction(self, target: int, leaf: NodeView) -> str:
@@ -131,11 +134,8 @@ class SqlWriter:
             return str(value).upper() if self._dialect.has_bools else str(int(value))
         if isinstance(value, int):
             return str(value)
-        if isinstance(value, float):
-            return self._dialect.write_number(value)
-        raise TypeError(
-            f"classes must be text, numbers or bools to be written as SQL, got {value!r}"
-        )
+        require_plain(value, "SQL")
+        return self._dialect.write_number(value)
 
     def _lines(self, plan: Plan) -> Iterator[str]:
         if not plan.steps:

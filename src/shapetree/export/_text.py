@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapetree.tree._evaluation import held_out_words
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._from_estimator import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import branch_words, listing, n_rows_words, outcome_words, printable
 

@@ -35,8 +35,7 @@ from shapetree.fit._training_rows import (
 )
 from shapetree.grow._local import LocalRows
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted_forest import FittedForest
-from shapetree.tree._fitted_forest import parts_of as parts_of_table
+from shapetree.tree._fitted import FittedForest, in_blocks
 from shapetree.tree._predictor import leaves_of_bins
 from shapetree.tree._sketcher import SketchedPart, SketchedRows, part_of_shares, sole_target
 
@@ -114,7 +113,7 @@ class LocalBackend:
         self, table: Table, forest: FittedForest, n_threads: int
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Leaves of rows in all trees."""
-        for first, some in parts_of_table(table):
+        for first, some in in_blocks(table):
             yield first, forest.leaves(some, n_threads)
 
     def to_sketch(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> SketchedRows:

@@ -45,10 +45,11 @@ MAX_DRAWN_TOGETHER = 5
 MAX_DEPTH = 3
 MIN_ROWS_OF_CLASSES, MIN_ROWS_OF_NUMBERS = 3, 10
 SHRINKAGE_OF_CLASSES, SHRINKAGE_OF_NUMBERS = Shrinkage(2.0, 2.0), Shrinkage(3.0, 1.0)
-# Predictions must go with the targets of unseen rows more clearly than chance does in one of eighty
+# Predictions must go with the targets of unseen rows more clearly than chance does in this share of
 # tables if rows were predicted independently. Trees share the rows that they are grown on, and with
-# them what these have by chance: of noise, 4 or 5 tables in 100 get so far, from 50 rows to 1,000.
-LEAST_CHANCE = 0.0125
+# them what these have by chance, numbers more than classes as some are far out: of noise, 4 or 5
+# tables in 100 get so far, from 50 rows to 5,000. A second question, for pairs, has half of it.
+CHANCE_OF_CLASSES, CHANCE_OF_NUMBERS = 0.02, 0.0125
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,8 @@ class Evidence:
     n_resamples : int
     explained : float
         Gain as a share of what is lost without a tree: of the log loss, or of the error.
+    chance : float
+        How often chance may get as far, if rows were predicted independently.
     """
 
     gain: float
@@ -75,11 +78,12 @@ class Evidence:
     n_units: float
     n_resamples: int
     explained: float
+    chance: float
 
     @property
     def needed(self) -> float:
         """Trend that is convincing; the standard error of few units is itself uncertain."""
-        return float(stdtrit(max(self.n_units - 1.0, 1.0), 1.0 - LEAST_CHANCE))
+        return float(stdtrit(max(self.n_units - 1.0, 1.0), 1.0 - self.chance))
 
     @property
     def is_convincing(self) -> bool:
@@ -87,7 +91,7 @@ class Evidence:
         return self.gain > 0.0 and self.trend > self.needed
 
 
-NO_EVIDENCE = Evidence(0.0, 0.0, 1.0, 0, 0.0)
+NO_EVIDENCE = Evidence(0.0, 0.0, 1.0, 0, 0.0, CHANCE_OF_NUMBERS)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,7 +136,10 @@ def resample(
     draw = HalfSamples(without_names, content, groups)
     found = _ask(without_names, parameters, pairs.without_pairs(), draw, n_resamples)
     if not found.evidence.is_convincing and len(pairs.pairs) > 0:
-        found = _ask(binned, parameters, pairs, draw, n_resamples)  # which takes longer
+        # Which takes longer.
+        second = _ask(binned, parameters, pairs, draw, n_resamples)
+        evidence = replace(second.evidence, chance=second.evidence.chance / 2.0)
+        found = replace(second, evidence=evidence)
     predicted = found.predicted
     for output, rank in enumerate(ranks):
         predicted[:, output, : len(rank)] = predicted[:, output, rank]
@@ -422,7 +429,9 @@ def _evidence(
     error = float(np.sqrt(together @ together + off[alone] @ off[alone]))
     total = float(steps @ weights)
     trend = total / error if error > 0 else (np.inf if total > 0 else 0.0)
-    return Evidence(gain, float(trend), draw.n_units, n_trees, gain / lost if lost > 0 else 0.0)
+    explained = gain / lost if lost > 0 else 0.0
+    chance = CHANCE_OF_NUMBERS if rows.classes is None else CHANCE_OF_CLASSES
+    return Evidence(gain, float(trend), draw.n_units, n_trees, explained, chance)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from shapetree.tree._arrays import TreeArrays
 
 # Prices are what leaves gain by chance. What small trees predict for a row is a mean of those that
 # have not seen it, and holds this share of the chance that targets hold.
-CHANCE_OF_RESAMPLES = 0.5
+CHANCE_OF_RESAMPLES = 0.4
 # What is mixed depends on sums that are rounded: it is rounded itself, so that neither the order of
 # rows nor copies of them instead of weights make a difference.
 UNIT_OF_MIXTURE = 2.0**-8

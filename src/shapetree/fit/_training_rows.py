@@ -24,7 +24,7 @@ from shapetree.fit._row_hashes import TargetCodes
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._row_holder import Rows
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest
 from shapetree.tree._naming import target_names
 from shapetree.tree._sketch import DataSummary
 from shapetree.tree._sketcher import SketchedRows

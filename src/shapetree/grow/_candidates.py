@@ -259,6 +259,7 @@ class CandidateSearch:
         histograms: Histograms,
         found: FeatureShapes,
         allowed: np.ndarray | None = None,
+        only_best: bool = False,
     ) -> None:
         """Search the features that histograms hold, for each of their nodes.
 
@@ -273,6 +274,9 @@ class CandidateSearch:
             Where the results go.
         allowed : bool array of shape (n_nodes, n_features), optional
             Features that a node may split on.
+        only_best : bool
+            Whether nothing but each node's best feature is read, so that others need not be
+            searched to the end.
         """
         first, last = histograms.first, histograms.last
         penalties = self._penalties
@@ -297,6 +301,8 @@ class CandidateSearch:
             n_branches=found.n_branches,
             branch_of_bin=found.branch_of_bin,
             n_threads=self._threads_for(nodes, last - first),
+            # With a price that the second branch need not pay, candidates rank in another order.
+            only_best=only_best and penalties.branch == 0.0,
         )  # fmt: skip
         if penalties.branch > 0.0:
             found.penalised_gains[:, first:last] += free[:, None]

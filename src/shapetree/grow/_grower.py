@@ -298,7 +298,10 @@ class Grower:
             allowed = None if draw is None else draw.allowed(own + np.int64(1), tree)
             statistics, part = level.statistics.take(nodes), found.room_for(nodes)
             seeds = own + self._seeds[tree]
-            self._search.search(statistics, seeds, max_branches, histograms, part, allowed)
+            self._search.search(
+                statistics, seeds, max_branches, histograms, part, allowed,
+                only_best=self._limits.lookahead == 1,
+            )  # fmt: skip
             found.put(nodes, part)
         return found
 

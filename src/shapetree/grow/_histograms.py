@@ -95,8 +95,9 @@ class LevelHistograms:
         """
         numbers, are_large = level.numbers, self._are_large(level)
         are_whole = are_large.copy()
+        parents = self._parents(numbers) if self.kept else []
         if self.kept:
-            are_whole |= [self._parent(number) in self.kept for number in numbers.tolist()]
+            are_whole |= [parent in self.kept for parent in parents]
         if self._rows.is_remote and not are_whole.all():
             yield from self._by_features(level)
             return
@@ -118,8 +119,8 @@ class LevelHistograms:
                         if are_large[node]:
                             self.kept[numbers.item(node)] = sums
                 yield some[own], histograms
-        for number in numbers.tolist() if self.kept else ():
-            self.kept.pop(self._parent(number), None)
+        for parent in self.kept.keys() & parents:
+            del self.kept[parent]
 
     def _are_large(self, level: Level) -> np.ndarray:
         """Which nodes' histograms are worth being kept as a whole, for children to subtract from.
@@ -137,9 +138,10 @@ class LevelHistograms:
             return np.full(len(level), not are_small)
         return np.asarray(n_rows * self._n_features >= ROWS_PER_SUM * self._n_sums)
 
-    def _parent(self, number: int) -> int:
-        """The parent of a node; -1 for the root, and for children that are only tried."""
-        return self._tree.parent[number] if number < self._tree.n_nodes else -1
+    def _parents(self, numbers: np.ndarray) -> list[int]:
+        """Parents of nodes; -1 for roots, and for children that are only tried."""
+        parent, n_nodes = self._tree.parent, self._tree.n_nodes
+        return [parent[number] if number < n_nodes else -1 for number in numbers.tolist()]
 
     def _by_features(self, level: Level) -> Iterator[tuple[np.ndarray, Histograms]]:
         """Sums of bins that hold rows, for as many features at a time as fit in memory."""
@@ -163,8 +165,8 @@ class LevelHistograms:
         wanted = set(numbers.tolist())
         differing: dict[int, range] = {}
         unwanted: list[int] = []
-        for number in numbers.tolist() if self.kept else ():
-            parent = self._parent(number)
+        each = zip(numbers.tolist(), self._parents(numbers), strict=True) if self.kept else ()
+        for number, parent in each:
             if parent not in self.kept:
                 continue
             family = tree.children(parent)

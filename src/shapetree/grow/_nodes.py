@@ -170,8 +170,8 @@ class GrownTree:
         n_branches = [split.n_branches for split in splits]
         for node, n in zip(nodes, n_branches, strict=True):
             self.first_child[node], self.n_branches[node] = first, n
-            self.parent.extend([node] * n)
             first += n
+        self.parent.extend(np.repeat(nodes, n_branches).tolist())
         n = len(children)
         if self._bins is None:
             self.splits += [None] * n

@@ -136,13 +136,7 @@ class AlignedParts:
     """Parts that hold the same in many places, such as a member of every node, read together.
 
     Time is linear in the file, and memory at most some thirty times its bytes: numbers become
-    arrays as a whole, and only what is refused is looked at part by part.
-
-    Parameters
-    ----------
-    values : list
-    part : function
-        From the number of a part to the part itself.
+    arrays as a whole, and only what is refused is looked at part by part, by its number.
     """
 
     __slots__ = ("part", "values")
@@ -231,15 +225,7 @@ class AlignedParts:
 
 
 class Lists:
-    """Lists, one after another in what all their items were read as.
-
-    Attributes
-    ----------
-    values : array, for numbers
-    lengths : int array of shape (n_lists,)
-    start : int array of shape (n_lists + 1,)
-        Where each list starts, and the end.
-    """
+    """Lists, one after another in what all their items were read as; numbers are an array."""
 
     __slots__ = ("lengths", "start", "values")
 

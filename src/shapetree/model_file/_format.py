@@ -30,8 +30,7 @@ from shapetree.model_file._kinds import (
     Parameter,
     Text,
 )
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import TreeOrForest
 from shapetree.tree._sketch import MAX_DENSE
 
 FORMAT = "shapetree-model"
@@ -57,20 +56,11 @@ MOST_TREES, BYTES_PER_TREE = 1_000, 250
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """What a model file holds.
+    """What a model file holds."""
 
-    Attributes
-    ----------
-    estimator : str
-        Name of the estimator's class.
-    parameters : dict
-        Parameters of the estimator.
-    fitted : FittedTree or FittedForest
-    """
-
-    estimator: str
-    parameters: dict[str, Any]
-    fitted: FittedTree | FittedForest
+    estimator: str  # name of its class
+    parameters: dict[str, Any]  # of the estimator
+    fitted: TreeOrForest
 
 
 class Frame(NamedTuple):

@@ -268,8 +268,8 @@ class ListOf(Kind):
         return [write(each) for each in value]
 
 
-class Told(NamedTuple):
-    """What some of many objects say: the numbers of these, and what was read of them."""
+class SparseMember(NamedTuple):
+    """A member that only some of many objects have: their numbers, and what was read of each."""
 
     numbers: list[int]
     values: Any
@@ -284,7 +284,7 @@ class Object(Kind):
     """An object with members that it must have, and some that it may have.
 
     It is read as a dict of these members, or of what each is in all of many objects, which is a
-    `Told` for a member that some may not have. A schema refers to it by its title, if it has one.
+    `SparseMember` if some may not have it. A schema refers to it by its title, if it has one.
     What it means is told in `about`, and then, in lines that begin with their names, its members.
     """
 
@@ -340,7 +340,7 @@ class Object(Kind):
         read = {name: kind.read_all(parts.member(name)) for name, kind in self.required.items()}
         for name, kind in self.optional.items():
             numbers = parts.having(name)
-            read[name] = Told(numbers, kind.read_all(parts.take(numbers).member(name)))
+            read[name] = SparseMember(numbers, kind.read_all(parts.take(numbers).member(name)))
         return read
 
     def write(self, value: Mapping[str, Any]) -> Json:

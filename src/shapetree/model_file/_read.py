@@ -31,8 +31,7 @@ from shapetree.model_file._kinds import INT32, VERSION, Choice, Integer
 from shapetree.model_file._read_nodes import read_tree
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import HeldOut
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree, TreeOrForest
 from shapetree.tree._intervals import UnseenLeaf
 from shapetree.tree._naming import Names
 from shapetree.tree._packed_trees import PackedTrees
@@ -79,7 +78,7 @@ def read_model(text: str) -> Model:
         "names": _read_names(root, content, frame),
     }
     if kind == "forest":
-        made: FittedTree | FittedForest = FittedForest(
+        made: TreeOrForest = FittedForest(
             seed=content["seed"],
             contents=content["contents"],
             oob_score=content.get("oob_score"),

@@ -31,8 +31,7 @@ from shapetree.model_file._format import (
 from shapetree.model_file._kinds import VERSION, Object
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import HeldOut
-from shapetree.tree._fitted import FittedTree
-from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._fitted import FittedForest, FittedTree
 from shapetree.tree._sketch import Density, NodeSketch, PackedCounts, Scatter
 from shapetree.tree._stability import Stability
 

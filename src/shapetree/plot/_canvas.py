@@ -60,16 +60,10 @@ class _Label(NamedTuple):
 
 
 class Canvas(Drawing):
-    """Collects shapes and lines of text, in points from its top left corner.
-
-    Attributes
-    ----------
-    width, height : float
-        What it takes up; whoever adds to it says so.
-    """
+    """Collects shapes and lines of text, in points from its top left corner."""
 
     def __init__(self) -> None:
-        self.width = self.height = 0.0
+        self.width = self.height = 0.0  # what it takes up; whoever adds to it says so
         self.nodes = {}
         self._shapes: list[_Shape] = []
         self._labels: list[_Label] = []

@@ -28,27 +28,15 @@ def draw_frame(canvas: Canvas, is_marked: bool) -> None:
 
 
 class Card(Canvas):
-    """A node that splits; it is drawn when it is made.
-
-    Attributes
-    ----------
-    row : MarkedRow or None
-        The row that is marked, if it passes the node.
-    least_width : float
-        A width that has room for the names, within the bounds of the style.
-    top : float
-        Where what is below the header starts.
-    shows_missing : bool
-        Whether there is a cell of missing values on the right.
-    """
+    """A node that splits; it is drawn when it is made."""
 
     def __init__(self, scene: Scene, node: NodeView, names: Sequence[str]) -> None:
         super().__init__()
         self.scene, self.node, self.style = scene, node, scene.style
-        self.row = scene.row_at(node)
-        density, plane = node.density, node.plane
+        self.row = scene.row_at(node)  # the row that is marked, if it passes the node
+        density, scatter = node.density, node.scatter
         n_missing = 0 if density is None else int(density.missing.sum())
-        n_missing += 0 if plane is None else plane.n_missing
+        n_missing += 0 if scatter is None else scatter.n_missing
         self.shows_missing = node.saw_missing or n_missing > 0
         style, self._aside = self.style, self._words_aside()
         around = width(self._aside, style.small) + HEADER_GAP + 2 * style.pad + 1
@@ -56,8 +44,10 @@ class Card(Canvas):
         is_too_long = width(self._titles[0], style.name, bold=True) > style.max_width - around
         if is_too_long and len(names) == 2:
             self._titles = [names[0] + BETWEEN.rstrip(), names[1]]
+        # A width that has room for the names, within the bounds of the style.
         words = max(width(line, style.name, bold=True) for line in self._titles)
         self.least_width = min(max(words + around, style.width), style.max_width)
+        # Where what is below the header starts.
         self.top = style.pad - 2 + len(self._titles) * line_height(style.name) + 2
 
     def _words_aside(self) -> str:

@@ -59,9 +59,9 @@ def palette_for(
     return Palette(branches, classes, _shade)
 
 
-def blend(colour: Colour, share: float, other: Colour = WHITE) -> Colour:
-    """A colour mixed with a share of another."""
-    r, g, b = ((1 - share) * a + share * o for a, o in zip(colour, other, strict=True))
+def blend(colour: Colour, share: float) -> Colour:
+    """A colour mixed with a share of white."""
+    r, g, b = ((1 - share) * a + share * o for a, o in zip(colour, WHITE, strict=True))
     return r, g, b
 
 

@@ -12,6 +12,9 @@ import numpy as np
 
 Point = tuple[float, float]
 
+N_POINTS = 24  # of a curve
+HATCHING = 4.0  # distance of its lines
+
 
 class Box(NamedTuple):
     """A rectangle; y grows downwards."""
@@ -104,13 +107,13 @@ def place_tree(
     return Placement(boxes, edges, *total)
 
 
-def curve(edge: Sequence[Point], downwards: bool, n_points: int = 24) -> list[Point]:
+def curve(edge: Sequence[Point], downwards: bool) -> list[Point]:
     """Points of an edge that leaves one level and enters the next at a right angle."""
     start, bend, end = edge
     middle = (bend[1] + end[1]) / 2 if downwards else (bend[0] + end[0]) / 2
     first = (bend[0], middle) if downwards else (middle, bend[1])
     second = (end[0], middle) if downwards else (middle, end[1])
-    t = np.linspace(0, 1, n_points)[:, None]
+    t = np.linspace(0, 1, N_POINTS)[:, None]
     weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3]
     points = sum(w * np.array(p) for w, p in zip(weights, (bend, first, second, end), strict=True))
     return [start, *map(tuple, np.asarray(points).tolist())]
@@ -193,12 +196,12 @@ def spread(
     return [min(max(x, least), most) + used for x, used in zip(free, before, strict=True)]
 
 
-def hatching(box: Box, step: float = 4.0) -> list[list[Point]]:
+def hatching(box: Box) -> list[list[Point]]:
     """Slanted lines that fill a box."""
     lines = []
     reach = box.width + box.height
-    for i in range(1, math.ceil(reach / step)):
-        run = i * step  # each line is where x + y equals this, from the top left corner
+    for i in range(1, math.ceil(reach / HATCHING)):
+        run = i * HATCHING  # each line is where x + y equals this, from the top left corner
         x, y = min(run, box.width), min(run, box.height)
         lines.append([(box.x0 + x, box.y0 + run - x), (box.x0 + run - y, box.y0 + y)])
     return lines

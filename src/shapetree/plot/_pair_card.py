@@ -28,7 +28,7 @@ class PairCard(Card):
     """A node that splits on a pair: its plane, coloured by branch, and some of the rows."""
 
     def __init__(self, scene: Scene, node: NodeView) -> None:
-        self.map = map_of(scene.view, node, scene.swap)
+        self.map = map_of(node, scene.swap)
         self._names = [clean(feature.name) for feature in self.map.features]
         super().__init__(scene, node, self._names)
         style = self.style
@@ -136,8 +136,8 @@ class PairCard(Card):
 
     def _draw_names(self, area: Box) -> None:
         """Name the axes, and say how many rows are drawn if that is not all with both features."""
-        assert self.node.plane is not None
-        n_shown, n_rows = len(self.map.points), self.node.n_rows - self.node.plane.n_missing
+        assert self.node.scatter is not None
+        n_shown, n_rows = len(self.map.points), self.node.n_rows - self.node.scatter.n_missing
         shown = f"{n_shown:,} of {n_rows:,} shown" if n_shown < n_rows else ""
         across, up = (name + arrow for name, arrow in zip(self._names, ARROWS, strict=True))
         size, bold, left = self._name_size, self.style.is_large, self.style.pad

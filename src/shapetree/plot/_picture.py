@@ -19,15 +19,9 @@ if TYPE_CHECKING:
 
 
 class Drawing(ABC):
-    """What a picture is made from: it can be drawn into any axes.
+    """What a picture is made from: it can be drawn into any axes."""
 
-    Attributes
-    ----------
-    nodes : dict of int to Box
-        Where nodes are drawn.
-    """
-
-    nodes: dict[int, Box]
+    nodes: dict[int, Box]  # where nodes are drawn
 
     @abstractmethod
     def make_axes(self, figure: Figure) -> Axes:

@@ -3,23 +3,139 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 
+from shapetree.data._missing import is_missing
+from shapetree.data._moments import DATES, seconds_of
 from shapetree.data._names import is_index, node_number
+from shapetree.data._table import FeatureInfo, encode_table
 from shapetree.drawing._plane_map import check_swap
 from shapetree.drawing._scales import TargetScale, check_scale, target_scale
+from shapetree.drawing._ticks import number
 from shapetree.plot._colours import Colour, Palette, palette_for
 from shapetree.plot._picture import check_picture
-from shapetree.plot._row import MarkedRow, read_row
 from shapetree.plot._text_width import clean
-from shapetree.tree._digits import percent
+from shapetree.tree._digits import exact, percent
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._from_estimator import HoldsTree, fitted_tree, rows_for_tree
+from shapetree.tree._predictor import leaves_of
 from shapetree.tree._view import NodeView, TreeView, view_of
-from shapetree.tree._words import number_and_spread, predicted_words
+from shapetree.tree._words import category_name, number_and_spread, predicted_words
+
+# Characters of a date and its time in minutes, which is as much as there is room for.
+MINUTES = len("2024-12-31 23:59")
+
+
+# --- the row to mark ---
+
+
+@dataclass(frozen=True)
+class MarkedRow:
+    """A row that a picture marks: the nodes it passes, and its values by feature name."""
+
+    nodes: frozenset[int]
+    values: dict[str, Any]
+
+    def words(self, feature: FeatureInfo) -> str:
+        """Its value of a feature."""
+        value = self.values[feature.name]
+        if is_missing(value):
+            return "missing"
+        if feature.is_date:
+            return exact(value, feature.date)[:MINUTES]
+        if feature.is_categorical:
+            return clean(category_name(value))
+        return number(float(value), 4)
+
+    def lacks(self, feature: FeatureInfo) -> bool:
+        """Whether it has no value of a feature that the tree knows."""
+        value = self.values[feature.name]
+        is_unknown = feature.categories is not None and value not in feature.categories
+        return is_unknown or is_missing(value)
+
+
+def read_row(fitted: FittedTree, view: TreeView, row: Any, node: int) -> MarkedRow | None:
+    """Find a row's values and the nodes it passes; `node` must be one of them.
+
+    The row is an array-like, a table of one row, a mapping or a Series. The view is one of the same
+    tree, whose names may be others.
+    """
+    if row is None:
+        return None
+    values = _values(row, fitted)
+    cells = np.empty((1, len(values)), dtype=object)
+    cells[0] = values
+    table = encode_table(cells, fitted.features, fitted.tree.used_features)
+    path = fitted.tree.path_to(int(leaves_of(fitted.tree, table, 1)[0]))
+    if node not in path:
+        raise ValueError(
+            f"row does not reach node {node}; it passes the nodes {', '.join(map(str, path))}"
+        )
+    shown = [feature.name for feature in view.features]
+    marked = [
+        seconds_of(value) if isinstance(value, DATES) and not is_missing(value) else value
+        for value in values
+    ]
+    return MarkedRow(frozenset(path), dict(zip(shown, marked, strict=True)))
+
+
+def _values(row: Any, fitted: FittedTree) -> list[Any]:
+    """The row's values in the order of the features, by the names in training or those shown."""
+    names, shown = fitted.feature_names, list(fitted.names.features or ())
+    native = nw.from_native(row, pass_through=True, allow_series=True)
+    labels: list[Any] | None = None
+    if isinstance(row, Mapping):
+        labels, values = list(row), list(row.values())
+    elif isinstance(native, nw.DataFrame):
+        if native.shape[0] != 1:
+            raise ValueError(f"row must be one row, got a table of {native.shape[0]} rows")
+        labels, values = native.columns, list(native.row(0))
+    elif isinstance(native, nw.Series):
+        index, values = list(getattr(row, "index", [])), native.to_list()
+        labels = index if set(map(str, index)) in (set(names), set(shown)) else None
+    else:
+        values = _from_array(row)
+    if labels is None:
+        if len(values) != len(names):
+            raise ValueError(
+                f"row has {len(values)} values, but the tree was fitted on {len(names)} features; "
+                "give one value for each"
+            )
+        return values
+    given = dict(zip(map(str, labels), values, strict=True))
+    if given.keys() != set(names) and given.keys() == set(shown):
+        names = shown
+    lacking = [name for name in names if name not in given]
+    if lacking:
+        raise ValueError(f"row has no value for the feature {lacking[0]!r}; give one, or None")
+    known = set(names)
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise ValueError(f"row has a value for {unknown[0]!r}, which is not a feature of the tree")
+    return [given[name] for name in names]
+
+
+def _from_array(row: Any) -> list[Any]:
+    if isinstance(row, np.ma.MaskedArray):
+        row = np.ma.filled(row.astype(object), None)
+    array = row if isinstance(row, np.ndarray) else np.asarray(row, dtype=object)
+    if array.ndim == 2 and len(array) == 1:
+        array = array[0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"row must hold one value for each feature, got an array of shape {array.shape}"
+        )
+    values: list[Any] = array.tolist()
+    return values
+
+
+# --- how a tree is shown ---
 
 
 @dataclass(frozen=True)
@@ -148,7 +264,7 @@ class Scene:
 
 
 def scene_of(
-    fitted: FittedTree,
+    estimator: HoldsTree,
     X: Any,
     y: Any,
     style: Style,
@@ -166,7 +282,8 @@ def scene_of(
 ) -> Scene:
     """Read and check what `plot_tree` and `plot_node` were given."""
     check_picture(ax, title)
-    view = view_of(fitted, X, y)
+    fitted = fitted_tree(estimator)
+    view = view_of(fitted, rows_for_tree(estimator, X), y)
     if view.n_outputs > 1:
         raise ValueError(
             f"a picture shows one target, but this tree has {view.n_outputs}; fit a tree for "
@@ -179,7 +296,7 @@ def scene_of(
     children = _drawn_children(view, root, max_depth)
     n_branches = max(map(len, children.values()), default=0)
     palette = palette_for(view, branch_colors, class_colors, cmap, n_branches)
-    marked = read_row(fitted, view, row, root.number)
+    marked = read_row(fitted, view, rows_for_tree(estimator, row), root.number)
     return Scene(view, root, children, palette, style, marked, scale, swap)
 
 

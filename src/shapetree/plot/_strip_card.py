@@ -47,11 +47,7 @@ class StripCard(Card, ABC):
     def draw_density(self, bounds: np.ndarray, cells: Sequence[np.ndarray]) -> None:
         """Draw the rows as bars above the strip.
 
-        Parameters
-        ----------
-        bounds : array of shape (n_bars, 2)
-        cells : sequence of arrays
-            Cells of the density that each bar stands for.
+        Bounds of bars are of shape (n_bars, 2); each stands for some cells of the density.
         """
         density = self.density
         if density is None:
@@ -125,13 +121,7 @@ class StripCard(Card, ABC):
 
 
 class MeansPanel:
-    """Means of a numeric target along a strip, on an axis of their own.
-
-    Attributes
-    ----------
-    label_width : float
-        Room for the axis on the left.
-    """
+    """Means of a numeric target along a strip, on an axis of their own."""
 
     def __init__(self, density: Density, size: float) -> None:
         assert density.totals is not None
@@ -144,6 +134,7 @@ class MeansPanel:
         self._size, self._range = size, (low, high)
         marks = round_numbers(low, high, 4) or [low, high]
         self._ticks = list(zip(marks, distinct(marks), strict=True))
+        # Room for the axis on the left.
         self.label_width = max(width(label, size) for _, label in self._ticks) + TICK + 2
 
     def draw(

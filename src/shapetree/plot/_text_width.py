@@ -21,8 +21,6 @@ MAX_LACKING = 12  # characters that a warning names
 def clean(value: Any) -> str:
     """A value as one line of printable text.
 
-    Examples
-    --------
     >>> clean("  much   room"), clean(3)
     ('much room', '3')
     """

@@ -115,8 +115,6 @@ class Refiner:
 
     def _price(self) -> Inquiry[float]:
         """Loss that a penalty of 1 is worth now."""
-        if self._loss.price_is_fixed:
-            return self._loss.price(0.0)
         return self._loss.price((yield from self._table.total(self._tree.leaves)))
 
     def _refine_level(self, depth: int) -> bool:
@@ -125,8 +123,12 @@ class Refiner:
         level = tree.levels[depth] if depth < len(tree.levels) else []
         nodes = [number for number in level if tree.nodes[number].split is not None]
         self._fit_leaves()
-        if self._loss.price_is_fixed or self._table.is_told:
+        price: float | None = None
+        if self._loss.price_is_fixed:
+            price = self._loss.price(0.0)
+        elif self._table.is_told:
             (price,) = self._rows.run([self._price()])
+        if price is not None:
             nodes = [number for number in nodes if tree.nodes[number].settled_at != price]
             if not nodes:
                 return False

@@ -5,38 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, TypeAlias, get_origin, get_type_hints
 
 import numpy as np
 
 from shapetree.tree._shape import CUT_ARRAYS, PairShape, ShapeFunction
 from shapetree.tree._sketch import NodeSketch
 
-_DTYPES = {
-    "parent": np.int32,
-    "depth": np.int32,
-    "first_child": np.int32,
-    "n_branches": np.int32,
-    "feature": np.int32,
-    "second_feature": np.int32,
-    "missing_branch": np.int32,
-    "saw_missing": np.bool_,
-    "piece_start": np.int64,
-    "piece_upper": np.float64,
-    "piece_branch": np.int32,
-    "cut_start": np.int64,
-    "cut_a": np.float64,
-    "cut_b": np.float64,
-    "cut_threshold": np.float64,
-    "cut_low": np.int32,
-    "cut_high": np.int32,
-    "position_start": np.int64,
-    "position": np.float64,
-    "n_node_samples": np.int64,
-    "weighted_n_node_samples": np.float64,
-    "impurity": np.float64,
-    "value": np.float64,
-}
+# Arrays of the tree, with the types that native code reads them in.
+Ints: TypeAlias = Annotated[np.ndarray, np.int32]
+Counts: TypeAlias = Annotated[np.ndarray, np.int64]
+Floats: TypeAlias = Annotated[np.ndarray, np.float64]
+Flags: TypeAlias = Annotated[np.ndarray, np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,29 +80,29 @@ class TreeArrays:
     range(1, 4)
     """
 
-    parent: np.ndarray
-    depth: np.ndarray
-    first_child: np.ndarray
-    n_branches: np.ndarray
-    feature: np.ndarray
-    second_feature: np.ndarray
-    missing_branch: np.ndarray
-    saw_missing: np.ndarray
-    piece_start: np.ndarray
-    piece_upper: np.ndarray
-    piece_branch: np.ndarray
-    cut_start: np.ndarray
-    cut_a: np.ndarray
-    cut_b: np.ndarray
-    cut_threshold: np.ndarray
-    cut_low: np.ndarray
-    cut_high: np.ndarray
-    position_start: np.ndarray
-    position: np.ndarray
-    n_node_samples: np.ndarray
-    weighted_n_node_samples: np.ndarray
-    impurity: np.ndarray
-    value: np.ndarray
+    parent: Ints
+    depth: Ints
+    first_child: Ints
+    n_branches: Ints
+    feature: Ints
+    second_feature: Ints
+    missing_branch: Ints
+    saw_missing: Flags
+    piece_start: Counts
+    piece_upper: Floats
+    piece_branch: Ints
+    cut_start: Counts
+    cut_a: Floats
+    cut_b: Floats
+    cut_threshold: Floats
+    cut_low: Ints
+    cut_high: Ints
+    position_start: Counts
+    position: Floats
+    n_node_samples: Counts
+    weighted_n_node_samples: Floats
+    impurity: Floats
+    value: Floats
     sketches: Sequence[NodeSketch] | None = None
 
     def __post_init__(self) -> None:
@@ -320,8 +300,7 @@ class TreeArrays:
     def _check_nodes(self, internal: np.ndarray) -> None:
         branches = self.n_branches[internal]
         _require(
-            bool(np.all((branches >= 2) & (branches <= 254)))
-            and not self.n_branches[~internal].any(),
+            ((branches >= 2) & (branches <= 254)).all() and not self.n_branches[~internal].any(),
             "a node that splits has between 2 and 254 branches, a leaf has none",
         )
         # Breadth first, the children of one node after another fill the nodes 1 .. n - 1.
@@ -333,83 +312,62 @@ class TreeArrays:
             and self.parent[0] == -1,
             "children come breadth first",
         )
-        _require(
-            bool(np.all(self.parent[1:] < np.arange(1, self.node_count))),
-            "children come after their parents",
-        )
+        is_above = self.parent[1:] < np.arange(1, self.node_count)
+        _require(is_above.all(), "children come after their parents")
         depth = np.append(0, self.depth[self.parent[1:]] + 1)
         _require(np.array_equal(depth, self.depth), "depth grows by one from parent to child")
-        _require(
-            bool(
-                np.all(self.missing_branch[internal] >= 0)
-                and np.all(self.missing_branch[internal] < branches)
-            ),
-            "branches of pieces and of missing values exist",
-        )
+        missing = self.missing_branch[internal]
+        _require(((missing >= 0) & (missing < branches)).all(), _BRANCHES_EXIST)
 
     def _check_pieces(self, internal: np.ndarray) -> None:
         n_pieces = np.diff(self.piece_start)
         _require(
-            len(self.piece_start) == self.node_count + 1
-            and self.piece_start[0] == 0
-            and _ascends(self.piece_start)
-            and self.piece_start[-1] == len(self.piece_upper) == len(self.piece_branch),
+            _are_starts(self.piece_start, self.node_count, len(self.piece_upper))
+            and len(self.piece_upper) == len(self.piece_branch),
             "pieces start where those before end",
         )
         _require(
             np.array_equal(n_pieces > 0, internal), "a node that splits has pieces, a leaf has none"
         )
         owner = np.repeat(np.arange(self.node_count), n_pieces)
-        _require(
-            bool(np.all((self.piece_branch >= 0) & (self.piece_branch < self.n_branches[owner]))),
-            "branches of pieces and of missing values exist",
-        )
+        exist = (self.piece_branch >= 0) & (self.piece_branch < self.n_branches[owner])
+        _require(exist.all(), _BRANCHES_EXIST)
         last = np.append(owner[1:] != owner[:-1], True)[: len(owner)]
         categorical = np.isnan(self.piece_upper)
         ordered = np.where(last, self.piece_upper == np.inf, False)
         ordered[~last] = self.piece_upper[:-1][~last[:-1]] < self.piece_upper[1:][~last[:-1]]
         all_categorical = np.bincount(owner[~categorical], minlength=self.node_count)[owner] == 0
         _require(
-            bool(np.all(np.where(categorical, all_categorical, ordered))),
+            np.where(categorical, all_categorical, ordered).all(),
             "upper bounds of pieces ascend to infinity, or all are NaN",
         )
 
     def _check_cuts(self) -> None:
         is_pair = self.second_feature >= 0
         _require(
-            bool(np.all(self.second_feature[is_pair] > self.feature[is_pair]))
-            and not np.any(is_pair & self.is_leaf),
+            (self.second_feature[is_pair] > self.feature[is_pair]).all()
+            and not (is_pair & self.is_leaf).any(),
             "a pair's second feature comes after its first",
         )
         n_cuts, n_pieces = np.diff(self.cut_start), np.diff(self.piece_start)
         _require(
-            len(self.cut_start) == self.node_count + 1
-            and self.cut_start[0] == 0
-            and _ascends(self.cut_start)
-            and self.cut_start[-1] == len(self.cut_a)
+            _are_starts(self.cut_start, self.node_count, len(self.cut_a))
             and len({len(getattr(self, name)) for name in CUT_ARRAYS}) == 1
             and np.array_equal(n_cuts, np.where(is_pair, n_pieces - 1, 0))
-            and bool(np.all(n_cuts[is_pair] > 0)),
+            and (n_cuts[is_pair] > 0).all(),
             "a pair has cuts, one less than regions, and nothing else has",
         )
         _require(
-            bool(
-                np.all((self.cut_a == 0) | (self.cut_a == 1))
-                and np.all(np.isfinite(self.cut_b) & np.isfinite(self.cut_threshold))
-            ),
+            ((self.cut_a == 0) | (self.cut_a == 1)).all()
+            and np.isfinite([self.cut_b, self.cut_threshold]).all(),
             "cuts have finite numbers, the first of them 0 or 1",
         )
-        _require(
-            bool(np.isnan(self.piece_upper[np.repeat(is_pair, n_pieces)]).all()),
-            "regions have no upper bound",
-        )
+        has_none = np.isnan(self.piece_upper[np.repeat(is_pair, n_pieces)])
+        _require(has_none.all(), "regions have no upper bound")
         self._check_targets_of_cuts(n_cuts)
         n_positions = np.diff(self.position_start)
         _require(
-            len(self.position_start) == 2 * self.node_count + 1
-            and self.position_start[0] == 0
-            and _ascends(self.position_start)
-            and self.position_start[-1] == len(self.position)
+            _are_starts(self.position_start, 2 * self.node_count, len(self.position))
             and not n_positions[np.repeat(~is_pair, 2)].any(),
             "positions start where those before end, and only pairs have them",
         )
@@ -421,16 +379,20 @@ class TreeArrays:
         low, high = self.cut_low.astype(np.int64), self.cut_high.astype(np.int64)
         rule = "cuts lead to later cuts and to regions, to each once"
         for target in (low, high):
-            _require(
-                bool(np.all(np.where(target < 0, target >= -1 - cuts, target < cuts)))
-                and bool(np.all((target < 0) | (target > number))),
-                rule,
-            )
+            _require(np.where(target < 0, target >= -1 - cuts, target < cuts).all(), rule)
+            _require(((target < 0) | (target > number)).all(), rule)
         # Cut c has the slot c of its node, region p the slot n_cuts + p; the first cut's is free.
         start = np.repeat(2 * self.cut_start[:-1] + np.arange(self.node_count), n_cuts)
         reached = [np.where(target < 0, cuts - 1 - target, target) for target in (low, high)]
         slots = np.concatenate([start + slot for slot in reached])
         _require(len(np.unique(slots)) == len(slots), rule)
+
+
+_DTYPES: dict[str, Any] = {
+    name: kind.__metadata__[0]
+    for name, kind in get_type_hints(TreeArrays, include_extras=True).items()
+    if get_origin(kind) is Annotated
+}
 
 
 def links_of(n_branches: np.ndarray) -> dict[str, np.ndarray]:
@@ -448,13 +410,16 @@ def links_of(n_branches: np.ndarray) -> dict[str, np.ndarray]:
 
 
 _ONE_FOR_EACH = "arrays of nodes have one entry for each node"
+_BRANCHES_EXIST = "branches of pieces and of missing values exist"
 
 
-def _ascends(starts: np.ndarray) -> bool:
-    """Whether no part ends before it starts; differences might overflow."""
-    return bool(np.all(starts[1:] >= starts[:-1]))
+def _are_starts(starts: np.ndarray, n_owners: int, n_parts: int) -> bool:
+    """Whether parts of owners start where those before end."""
+    if len(starts) != n_owners + 1 or starts[0] != 0 or starts[-1] != n_parts:
+        return False
+    return bool((starts[1:] >= starts[:-1]).all())  # differences might overflow
 
 
-def _require(holds: bool, rule: str) -> None:
+def _require(holds: bool | np.bool_, rule: str) -> None:
     if not holds:
         raise ValueError(f"not a valid tree: {rule}")

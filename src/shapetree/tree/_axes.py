@@ -74,18 +74,10 @@ def joined_spans(spans: Spans, thresholds: np.ndarray, at_most: int) -> tuple[Sp
 
 
 def axis_of(spans: Spans, n_rows: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Edges of the cells of an axis, ascending.
+    """Edges of the cells of an axis, ascending, given the rows of each span.
 
     A cell holds the numbers above its lower and up to its upper edge. No span with rows lies on
-    both sides of an edge, so that rows may be counted by spans.
-
-    Parameters
-    ----------
-    spans : Spans
-    n_rows : int array of shape (n_spans,)
-        The node's rows in each of them.
-    thresholds : array
-        Where the node's segments meet, ascending; all of them are edges.
+    both sides of an edge, so that rows may be counted by spans. All thresholds are edges.
     """
     held = np.flatnonzero(n_rows)
     low, high = spans.low[held], spans.high[held]

@@ -31,8 +31,6 @@ _CONTEXT = Context(prec=2 * ALL_DIGITS)
 def exact(number: float, date: DateKind | None = None) -> str:
     """The shortest decimal, or date, that reads back as the number.
 
-    Examples
-    --------
     >>> exact(0.1), exact(3.0), exact(1e22), exact(-2.5e-9)
     ('0.1', '3', '1e22', '-2.5e-9')
     """
@@ -52,8 +50,6 @@ def read(text: str, date: DateKind | None = None) -> float:
 def rounded(number: float, digits: int = DIGITS) -> str:
     """The number to some significant digits, ties away from zero.
 
-    Examples
-    --------
     >>> rounded(219.9801), rounded(0.000123451), rounded(12345678)
     ('220', '0.0001235', '12350000')
     """
@@ -67,8 +63,6 @@ def rounded(number: float, digits: int = DIGITS) -> str:
 def at_most(number: float, digits: int) -> str:
     """The greatest decimal of some significant digits that is not above the number.
 
-    Examples
-    --------
     >>> at_most(0.15000000223517418, 4), at_most(-1.23456, 3)
     ('0.15', '-1.24')
     """
@@ -78,8 +72,6 @@ def at_most(number: float, digits: int) -> str:
 def at_least(number: float, digits: int) -> str:
     """The least decimal of some significant digits that is not below the number.
 
-    Examples
-    --------
     >>> at_least(0.15000000223517418, 4), at_least(-1.23456, 3)
     ('0.1501', '-1.23')
     """
@@ -93,8 +85,6 @@ def beyond(number: float, origin: float, date: DateKind | None = None) -> list[s
     of the way. If there is no origin (NaN), four digits are enough. The last way is exact. A date
     has more and more of a day's time instead of digits.
 
-    Examples
-    --------
     >>> beyond(-122.255, -122.25)
     ['-122.255']
     >>> beyond(2.4000000000000004, 1.4)[0], beyond(0.123456789, 0.1)[0]
@@ -119,8 +109,6 @@ def beyond(number: float, origin: float, date: DateKind | None = None) -> list[s
 def n_digits(text: str) -> int:
     """Significant digits of a number in words, zeros at its end not counted.
 
-    Examples
-    --------
     >>> n_digits("0.0120"), n_digits("-1.5e300"), n_digits("1200")
     (2, 2, 2)
     """
@@ -131,8 +119,6 @@ def n_digits(text: str) -> int:
 def percent(share: float) -> str:
     """A share in whole percent, with more digits where it would round to 0 or 100 but is not.
 
-    Examples
-    --------
     >>> percent(0.8149), percent(0.0016), percent(0.9953), percent(1.0)
     ('81 %', '0.2 %', '99.5 %', '100 %')
     """
@@ -150,8 +136,6 @@ def percent(share: float) -> str:
 def with_spread(number: float, deviation: float | None) -> tuple[str, str | None]:
     """A number and the spread around it, both in digits that tell them apart.
 
-    Examples
-    --------
     >>> with_spread(2023.4187, 0.618), with_spread(3932.8, 3989.4), with_spread(2.5, None)
     (('2023.42', '0.618'), ('3933', '3990'), ('2.5', None))
     """
@@ -166,8 +150,6 @@ def with_spread(number: float, deviation: float | None) -> tuple[str, str | None
 def number_range(low: float, high: float) -> str:
     """Two numbers, in digits that tell them apart.
 
-    Examples
-    --------
     >>> number_range(89.243, 106.11), number_range(5.757, 590.2), number_range(0.01234, 0.01412)
     ('89 to 106', '6 to 590', '0.0123 to 0.0141')
     """

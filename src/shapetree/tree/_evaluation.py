@@ -7,12 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from sklearn.metrics import (
-    accuracy_score,
-    balanced_accuracy_score,
-    mean_absolute_error,
-    r2_score,
-)
+from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_absolute_error, r2_score
 
 from shapetree.tree._intervals import UnseenLeaf
 
@@ -39,12 +34,7 @@ def scores_of(
 ) -> dict[str, float]:
     """Scores of predictions, averaged over the targets if there are several.
 
-    Parameters
-    ----------
-    y, predicted : arrays of shape (n_rows,) or (n_rows, n_outputs)
-        Numbers, or the same kind of labels.
-    has_classes : bool
-    weights : array of shape (n_rows,), optional
+    Both are of shape (n_rows,) or (n_rows, n_outputs): numbers, or the same kind of labels.
     """
     if not has_classes:
         return {
@@ -62,14 +52,8 @@ def scores_of_shares(
 ) -> dict[str, float]:
     """Scores of predictions for rows that are of several classes, each to some degree.
 
-    Parameters
-    ----------
-    shares, probabilities : arrays of shape (n_rows, n_classes)
-        What rows have, and what is predicted.
-    weights : array of shape (n_rows,), optional
+    Shares and probabilities are of shape (n_rows, n_classes).
 
-    Examples
-    --------
     >>> scores = scores_of_shares(np.array([[0.75, 0.25]]), np.array([[0.5, 0.5]]))
     >>> {name: round(score, 3) for name, score in scores.items()}
     {'accuracy': 0.75, 'balanced_accuracy': 0.5, 'log_loss': 0.693}
@@ -95,8 +79,6 @@ def _balanced(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) 
 def held_out_words(held_out: HeldOut, has_classes: bool) -> list[str]:
     """Scores on rows that were not fitted on, in words.
 
-    Examples
-    --------
     >>> held_out_words(HeldOut(143, {"accuracy": 0.93, "fidelity": 0.951}), True)
     ['accuracy 93.0 % on 143 unseen rows', 'fidelity to the teacher 95.1 %']
     """
@@ -112,8 +94,6 @@ def held_out_words(held_out: HeldOut, has_classes: bool) -> list[str]:
 def score_words(has_classes: bool, score: float) -> str:
     """Accuracy or R² in words, which are those of a perfect score only if it is one.
 
-    Examples
-    --------
     >>> score_words(True, 0.7613), score_words(True, 0.99999), score_words(True, 1.0)
     ('accuracy 76.1 %', 'accuracy 99.999 %', 'accuracy 100 %')
     >>> score_words(False, 0.64251), score_words(False, -0.1)

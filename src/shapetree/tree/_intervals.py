@@ -35,8 +35,6 @@ class Sure(NamedTuple):
 def sure_of_share(share: float, n_rows: float) -> Sure | None:
     """Wilson's interval of a share of some rows, which may be an effective number of them.
 
-    Examples
-    --------
     >>> [round(number, 3) for number in sure_of_share(1.0, 5)[:3]]
     [1.0, 0.566, 1.0]
     """
@@ -135,16 +133,8 @@ def unseen_leaves(
 ) -> dict[int, UnseenLeaf]:
     """Estimates from new rows for each leaf that they reach.
 
-    Parameters
-    ----------
-    leaves : int array of shape (n_rows,)
-    targets : array of shape (n_rows,)
-    is_right : array of shape (n_rows,) or None
-        Whether rows are of the class that their leaf predicts, or to which share; None for numbers.
-    weights : array of shape (n_rows,) or None
-        Whole numbers are counts of rows; of others, Kish's effective number counts.
-    is_median : bool
-        Whether leaves predict medians.
+    `is_right` says whether rows are of the class that their leaf predicts, or to which share; None
+    for numbers. Whole weights are counts of rows; of others, Kish's effective number counts.
     """
     found = {}
     order = np.argsort(leaves, kind="stable")

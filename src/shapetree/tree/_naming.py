@@ -72,13 +72,7 @@ def read_names(
 ) -> Names:
     """Check the names that a user gives for a fitted model, and add them to those it has.
 
-    Parameters
-    ----------
-    known : KnownNames
-    old : Names
-        Those it has; units follow features and targets to their new names.
-    features, classes, target, units
-        As given by the user; None leaves them as they are.
+    Units follow features and targets to their new names; what is None stays as it is.
     """
     names = Names(
         features=old.features

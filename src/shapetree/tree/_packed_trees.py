@@ -25,10 +25,6 @@ class PackedTree:
     """A tree without what follows from the rest, and its numbers in the smallest types for them.
 
     It takes about a third of the bytes of a `TreeArrays`.
-
-    Attributes
-    ----------
-    value : array of shape (n_nodes, n_outputs, n_values)
     """
 
     def __init__(self, tree: TreeArrays) -> None:
@@ -68,16 +64,7 @@ class PackedTree:
 
 
 class PackedTrees(Sequence[TreeArrays]):
-    """Trees, each of which is unpacked whenever it is read.
-
-    Parameters
-    ----------
-    trees : iterable of TreeArrays or PackedTree
-
-    Attributes
-    ----------
-    packed : tuple of PackedTree
-    """
+    """Trees, each of which is unpacked whenever it is read."""
 
     def __init__(self, trees: Iterable[TreeArrays | PackedTree]) -> None:
         self.packed = tuple(

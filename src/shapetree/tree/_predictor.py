@@ -31,19 +31,10 @@ def leaves_of(tree: TreeArrays, table: Table, n_threads: int) -> np.ndarray:
 def leaves_of_bins(
     tree: TreeArrays, table: Table, binned: BinnedTable, n_threads: int
 ) -> np.ndarray:
-    """Leaf of each row, by its bins where values may not be at hand.
+    """Leaf of each row, by its bins; the table needs values of features that the tree's pairs have.
 
     Bins and values tell the same of rows that the tree was grown on. Of others, a node may have
     seen none in a bin, and part it: then all values of the bin count as its least.
-
-    Parameters
-    ----------
-    tree : TreeArrays
-    table : Table
-        With values of the features that the tree's pairs have.
-    binned : BinnedTable
-        The table's bins, which the tree was grown on.
-    n_threads : int
     """
     in_pairs = tree.features_of_pairs
     singles = {

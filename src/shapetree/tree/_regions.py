@@ -18,25 +18,12 @@ AXES = ((1.0, 0.0), (0.0, 1.0))
 
 
 @dataclass(frozen=True)
-class Segment:
-    """A part of a shape function that goes to one branch."""
-
-    branch: int
-    # On an ordered feature, the values above `low` up to and including `high`; infinite at the
-    # ends.
-    low: float = -np.inf
-    high: float = np.inf
-    # On a categorical feature, the categories that go to this branch.
-    categories: tuple[Level, ...] | None = None
-
-
-@dataclass(frozen=True)
 class Bound:
-    """A bound of a region in a pair's plane."""
+    """Bounds of a node's feature, or of a quantity in a pair's plane."""
 
     # The bounded quantity is the sum of the first and the second feature's values, so weighted;
     # (1, 0) and (0, 1) are the features themselves.
-    weights: tuple[float, float]
+    weights: tuple[float, float] = AXES[0]
     # It lies above `low` and is at most `high`; infinite where there is no such bound.
     low: float = -np.inf
     high: float = np.inf
@@ -47,6 +34,13 @@ class Bound:
     def side(self) -> int | None:
         """Which of the two features is bounded; None for a sum of both."""
         return AXES.index(self.weights) if self.weights in AXES else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Segment(Bound):
+    """A part of the shape function of one feature, which goes to one branch."""
+
+    branch: int
 
 
 @dataclass(frozen=True)
@@ -84,13 +78,14 @@ def segments_of(
         known = list(zip(feature.categories, branches, arriving.tolist(), strict=True))
         return tuple(
             Segment(
-                branch,
                 categories=tuple(c for c, its, arrives in known if its == branch and arrives),
+                branch=branch,
             )
             for branch in range(shape.n_branches)
         )
     highs = shape.upper.tolist()
-    return tuple(map(Segment, branches, [-np.inf, *highs[:-1]], highs))
+    parts = zip([-np.inf, *highs[:-1]], highs, branches, strict=True)
+    return tuple(Segment(low=low, high=high, branch=branch) for low, high, branch in parts)
 
 
 def cuts_of(shape: PairShape) -> tuple[Cut, ...]:
@@ -123,23 +118,7 @@ def _sides(cut: Cut, limits: Limits) -> list[tuple[int, Limits]]:
 
 
 class PairPlane:
-    """The plane that a pair's node cuts into regions, as bounds of weighted sums.
-
-    Parameters
-    ----------
-    shape : PairShape
-    features : list of FeatureInfo
-    arriving : list of bool arrays
-        Which categories of each come here.
-
-    Attributes
-    ----------
-    cuts : tuple of Cut
-    known : list of dicts
-        For each feature, the positions of the categories that arrive and do not count as missing.
-    missing : tuple of tuples
-        Those that do.
-    """
+    """The plane that a pair's node cuts into regions, as bounds of weighted sums."""
 
     def __init__(
         self, shape: PairShape, features: list[FeatureInfo], arriving: Sequence[np.ndarray]
@@ -152,7 +131,10 @@ class PairPlane:
             )
             for feature, its, its_places in zip(features, arriving, shape.positions, strict=True)
         ]
+        # Of the categories that arrive here: positions of those that do not count as missing, these
+        # in the order of their positions, and those that do.
         self.known = [{c: at for c, at in its.items() if not np.isnan(at)} for its in places]
+        self.in_order = tuple(tuple(sorted(its, key=its.__getitem__)) for its in self.known)
         self.missing = tuple(tuple(c for c, at in its.items() if np.isnan(at)) for its in places)
         self._is_coded = [feature.is_categorical for feature in features]
 

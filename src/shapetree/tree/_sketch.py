@@ -366,7 +366,7 @@ def _range(numbers: list[float]) -> tuple[float, float]:
     return stretched(low, high, margin)
 
 
-def drawn_range(values: np.ndarray, thresholds: Sequence[float] = ()) -> tuple[float, float]:
+def drawn_range(values: np.ndarray, thresholds: Sequence[float]) -> tuple[float, float]:
     """A range that holds thresholds and all but the tails of numbers in ascending order."""
     return _range([*(_bulk(values) if len(values) else ()), *thresholds])
 

@@ -19,15 +19,7 @@ from shapetree._core.predictor import count_cells
 from shapetree._core.sampling import row_hashes
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
-from shapetree.data._map_join import (
-    LocalParts,
-    Parts,
-    Question,
-    Questions,
-    add,
-    add_each,
-    greatest,
-)
+from shapetree.data._map_join import LocalParts, Parts, Question, Questions, add, add_each, greatest
 from shapetree.data._sampling import first_by_hash, hash_limits, places_up_to
 from shapetree.data._shares import ShareParts, drawn_labels, in_steps, steps_of
 from shapetree.data._sums import BOUND_BITS, exact_unit, exact_units, on_grid
@@ -158,18 +150,9 @@ def part_of_shares(
     weights: np.ndarray | None = None,
     n_threads: int = 1,
 ) -> SketchedPart:
-    """Rows with shares of classes.
+    """Rows with shares of classes, given their parts.
 
-    Parameters
-    ----------
-    tree : TreeArrays
-    table, binned : Table and BinnedTable
-        The parts of the rows.
-    parts : ShareParts
-    counts : array of shape (n_parts,) or None
-        As how many rows each part counts, or which share of one; None for 1.
-    weights : array of shape (n_parts,) or None
-    n_threads : int
+    Counts say as how many rows each part counts, or as which share of one; None for 1.
     """
     first, counts = parts.first, np.ones(table.n_rows) if counts is None else counts
     steps = 1 if (counts == np.rint(counts)).all() else steps_of(int(counts.sum()))
@@ -346,19 +329,8 @@ def sketch_tree(
 ) -> tuple[TreeSketches, np.ndarray | None]:
     """Sketches of a tree's nodes, of any rows, and the bounds of the target's cells.
 
-    Parameters
-    ----------
-    tree : TreeArrays
-    features : tuple of FeatureInfo
-    rows : SketchedRows
-    ranges : array of shape (n_features, 2)
-        The least and the greatest number of each ordered feature that the tree uses.
-    n_classes : int or None
-        Classes of the only output; None for regression.
-    target_edges : array, optional
-        Bounds of the target's cells; by default those of the rows.
-    has_medians : bool
-        Whether the tree predicts medians.
+    Ranges are the least and the greatest number of each ordered feature that the tree uses, of
+    shape (n_features, 2). By default, the target's cells are those of the rows.
     """
     has_classes = n_classes is not None
     cells = _cells_of(tree, features, rows.binned, ranges, n_classes or 1)

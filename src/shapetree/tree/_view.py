@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -19,11 +18,10 @@ from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._evaluation import HeldOut, held_out_words, score_words
-from shapetree.tree._fitted import FittedTree, HoldsModel
-from shapetree.tree._fitted_forest import FittedForest, fitted_model
+from shapetree.tree._fitted import FittedTree, TreeOrForest
 from shapetree.tree._intervals import Sure, UnseenLeaf, sure_of_node, sure_of_share
-from shapetree.tree._plane import Plane, plane_of
 from shapetree.tree._regions import (
+    Bound,
     Cut,
     PairPlane,
     Region,
@@ -32,7 +30,7 @@ from shapetree.tree._regions import (
     segments_of,
 )
 from shapetree.tree._shape import PairShape, ShapeFunction
-from shapetree.tree._sketch import Density, NodeSketch
+from shapetree.tree._sketch import Density, NodeSketch, Scatter
 from shapetree.tree._stability import Stability
 
 TINIEST = sys.float_info.min
@@ -52,6 +50,7 @@ class NodeView:
     value: np.ndarray
     prediction: tuple[Any, ...]  # predicted class or number of each output
     features: tuple[FeatureInfo, ...]  # the features it splits on: none for a leaf, one, or a pair
+    feature_numbers: tuple[int, ...]  # where these stand among all features
     # For each of them, the categories that can come here, given the branches above. What follows
     # names no others.
     arriving: tuple[tuple[Level, ...], ...]
@@ -64,8 +63,10 @@ class NodeView:
     joined_regions: tuple[Region, ...]
     cuts: tuple[Cut, ...]  # what makes the regions; no cut comes after one that leads to it
     missing_branch: int | None  # branch of missing values and unknown categories
-    # For each feature of a pair, the categories that count as missing here.
+    # For each feature of a pair, the categories that count as missing here, and those that do not,
+    # in the order of the plane's axis.
     missing_categories: tuple[tuple[Level, ...], ...]
+    axis_categories: tuple[tuple[Level, ...], ...]
     # Whether training rows here lacked a feature; otherwise missing values just go to the largest
     # branch.
     saw_missing: bool
@@ -81,7 +82,7 @@ class NodeView:
     mean: float | None = None
     deviation: float | None = None
     density: Density | None = None  # where the rows lie on its feature
-    plane: Plane | None = None  # where they lie in the plane of its pair
+    scatter: Scatter | None = None  # where they lie in the plane of its pair
     # For each output, the rows' share of the predicted class, or their mean or median, and its
     # interval; None where that is not known.
     sures: tuple[Sure | None, ...] = ()
@@ -90,6 +91,18 @@ class NodeView:
     def sure(self) -> Sure | None:
         """The only target's share, mean or median and its interval."""
         return self.sures[0] if len(self.sures) == 1 else None
+
+    @property
+    def bounds(self) -> Iterator[Bound]:
+        """All bounds of its segments or regions."""
+        yield from self.segments
+        for region in self.regions:
+            yield from region.bounds
+
+    @property
+    def thresholds(self) -> list[float]:
+        """Where its segments meet, ascending."""
+        return [segment.high for segment in self.segments[:-1]]
 
     @property
     def is_leaf(self) -> bool:
@@ -227,16 +240,7 @@ _made: WeakKeyDictionary[FittedTree, dict[bool, TreeView]] = WeakKeyDictionary()
 def view_of(
     fitted: FittedTree, X: Any = None, y: Any = None, *, with_units: bool = True
 ) -> TreeView:
-    """View of a fitted tree.
-
-    Parameters
-    ----------
-    fitted : FittedTree
-    X, y : table and targets, optional
-        Rows to count instead of those of training; what the tree does stays the same.
-    with_units : bool, default=True
-        Whether units are part of the names.
-    """
+    """View of a fitted tree, with its training rows or others; units may be part of the names."""
     if X is not None or y is not None:
         return _make_view(fitted, X, y, with_units)
     made = _made.setdefault(fitted, {})
@@ -245,54 +249,16 @@ def view_of(
     return made[with_units]
 
 
-@dataclass(frozen=True, eq=False)
-class ModelView:
-    """A fitted tree, or trees of a forest, whose values are averaged; units are no names here."""
+def views_of(model: TreeOrForest) -> Iterator[TreeView]:
+    """Views of all trees, one after the other: those of a large forest would fill the memory.
 
-    fitted: FittedTree | FittedForest
-
-    @property
-    def is_forest(self) -> bool:
-        """Whether there may be several trees, of whose values predictions are the means."""
-        return isinstance(self.fitted, FittedForest)
-
-    @property
-    def n_trees(self) -> int:
-        """Number of trees."""
-        return len(self.fitted.trees)
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of targets."""
-        return self.fitted.n_outputs
-
-    @cached_property
-    def features(self) -> tuple[FeatureInfo, ...]:
-        """All features."""
-        return self.fitted.names.name_features(self.fitted.features, with_units=False)
-
-    @property
-    def used_features(self) -> list[FeatureInfo]:
-        """Those that some tree reads, in the order of the table."""
-        return [self.features[j] for j in self.fitted.used_features]
-
-    @property
-    def classes(self) -> tuple[tuple[Any, ...], ...] | None:
-        """Class labels of each output; None for regression."""
-        return self.fitted.names.name_classes(self.fitted.classes)
-
-    def trees(self) -> Iterator[TreeView]:
-        """The trees one after the other: views of a large forest would fill the memory."""
-        if isinstance(self.fitted, FittedTree):
-            yield view_of(self.fitted, with_units=False)
-            return
-        for number in range(self.n_trees):
-            yield _make_view(self.fitted.fitted_tree(number), None, None, False)
-
-
-def model_view(estimator: HoldsModel) -> ModelView:
-    """The view of an estimator's tree or trees."""
-    return ModelView(fitted_model(estimator))
+    Units are no part of the names.
+    """
+    if isinstance(model, FittedTree):
+        yield view_of(model, with_units=False)
+        return
+    for number in range(len(model.trees)):
+        yield _make_view(model.fitted_tree(number), None, None, False)
 
 
 def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView:
@@ -309,15 +275,15 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
     shapes = [tree.shape(node) for node in range(tree.node_count)]
     nodes = []
     for node, arriving in enumerate(arriving_categories(tree, shapes, features)):
-        view, known = _view_of_node(tree, node, shapes[node], features, classes, arriving)
+        rows: dict[str, Any] = {}
         if sketches is not None:
-            sketch = sketches[node].in_rows(steps)
-            view = _with_rows(view, sketch, known, classes is not None, fitted.predicts_medians)
+            rows = _rows_of_node(tree, node, sketches[node].in_rows(steps), fitted)
         elif classes is not None and not is_weighted and not fitted.is_smoothed:
             # Several targets are not counted, but nothing makes predictions differ from the rows.
-            sures = tuple(sure_of_share(float(x.max()), view.n_rows) for x in view.value)
-            view = replace(view, row_shares=view.value, sures=sures)
-        nodes.append(view)
+            n_rows, shares = int(tree.n_node_samples[node]), tree.value[node]
+            sures = tuple(sure_of_share(float(its.max()), n_rows) for its in shares)
+            rows = {"row_shares": shares, "sures": sures}
+        nodes.append(_view_of_node(tree, node, shapes[node], features, classes, arriving, rows))
     return TreeView(
         nodes=tuple(nodes),
         features=features,
@@ -348,8 +314,9 @@ def _view_of_node(
     features: tuple[FeatureInfo, ...],
     classes: tuple[tuple[Any, ...], ...] | None,
     arriving: list[np.ndarray],
-) -> tuple[NodeView, list[dict[Level, float]]]:
-    """A node without its rows, and the positions of the categories of its pair."""
+    rows: dict[str, Any],
+) -> NodeView:
+    """A node, given what is known about its rows."""
     value = tree.value[node]
     if classes is None:
         prediction = tuple(value[:, 0].tolist())
@@ -357,21 +324,23 @@ def _view_of_node(
         prediction = tuple(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
-    used = [features[feature] for feature in tree.features_of(node)]
+    numbers = tree.features_of(node)
+    used = [features[number] for number in numbers]
     plane = PairPlane(shape, used, arriving) if isinstance(shape, PairShape) else None
     segments: tuple[Segment, ...] = ()
     if isinstance(shape, ShapeFunction):
         segments = segments_of(shape, used[0], arriving[0])
-    view = NodeView(
+    shown = {"n_rows": int(tree.n_node_samples[node])} | rows
+    return NodeView(
         number=node,
         parent=int(tree.parent[node]) if node else None,
         depth=int(tree.depth[node]),
-        n_rows=int(tree.n_node_samples[node]),
         weight=float(tree.weighted_n_node_samples[node]),
         impurity=float(tree.impurity[node]),
         value=value,
         prediction=prediction,
         features=tuple(used),
+        feature_numbers=tuple(numbers),
         arriving=tuple(
             tuple(compress(feature.categories or (), its))
             for feature, its in zip(used, arriving, strict=True)
@@ -382,30 +351,26 @@ def _view_of_node(
         cuts=() if plane is None else plane.cuts,
         missing_branch=None if shape is None else shape.missing_branch,
         missing_categories=() if plane is None else plane.missing,
+        axis_categories=() if plane is None else plane.in_order,
         saw_missing=shape is not None and shape.saw_missing,
         children=tuple(tree.children(node)),
+        **shown,
     )
-    return view, [] if plane is None else plane.known
 
 
-def _with_rows(
-    view: NodeView,
-    sketch: NodeSketch,
-    known: list[dict[Level, float]],
-    has_classes: bool,
-    predicts_medians: bool,
-) -> NodeView:
-    """A node with what a sketch tells of its rows."""
-    best = int(view.value[0].argmax()) if has_classes else None
-    n_rows, scatter = sketch.counts.sum(), sketch.scatter
-    return replace(
-        view,
-        n_rows=int(n_rows),
-        counts=sketch.counts,
-        row_shares=sketch.counts[None] / max(n_rows, 1) if has_classes else None,
-        mean=sketch.mean,
-        deviation=sketch.deviation,
-        density=sketch.density,
-        sures=(sure_of_node(sketch, best, predicts_medians),),
-        plane=None if scatter is None else plane_of(view.features, known, view.regions, scatter),
-    )
+def _rows_of_node(
+    tree: TreeArrays, node: int, sketch: NodeSketch, fitted: FittedTree
+) -> dict[str, Any]:
+    """What a sketch tells of a node's rows."""
+    has_classes, n_rows = fitted.classes is not None, sketch.counts.sum()
+    best = int(tree.value[node, 0].argmax()) if has_classes else None
+    return {
+        "n_rows": int(n_rows),
+        "counts": sketch.counts,
+        "row_shares": sketch.counts[None] / max(n_rows, 1) if has_classes else None,
+        "mean": sketch.mean,
+        "deviation": sketch.deviation,
+        "density": sketch.density,
+        "scatter": sketch.scatter,
+        "sures": (sure_of_node(sketch, best, fitted.predicts_medians),),
+    }

@@ -39,8 +39,6 @@ SAME_SHARE = 1e-9
 def listing(words: Sequence[str]) -> str:
     """Words as a list.
 
-    Examples
-    --------
     >>> listing(["red"]), listing(["red", "green", "blue"])
     ('red', 'red, green and blue')
     """
@@ -52,8 +50,6 @@ def listing(words: Sequence[str]) -> str:
 def printable(text: str) -> str:
     r"""Text on one line, without characters that could change what a terminal or a page shows.
 
-    Examples
-    --------
     >>> printable("red\x1b[2Jblue\u2028green")
     'red·[2Jblue·green'
     """
@@ -65,8 +61,6 @@ def printable(text: str) -> str:
 def n_rows_words(n_rows: int) -> str:
     """A number of rows.
 
-    Examples
-    --------
     >>> n_rows_words(1), n_rows_words(12345)
     ('1 row', '12,345 rows')
     """
@@ -79,8 +73,6 @@ def n_rows_words(n_rows: int) -> str:
 def readable(threshold: float, date: DateKind | None = None) -> str:
     """A threshold as all bounds name it.
 
-    Examples
-    --------
     >>> readable(1033.5), readable(0.14234999999999998)
     ('1033.5', '0.14235')
     """
@@ -99,8 +91,6 @@ def interval(
 
     Dates are always exact.
 
-    Examples
-    --------
     >>> interval("age", 17, math.inf), interval("dose", 0.3, 1.5)
     ('age > 17', 'dose in (0.3, 1.5]')
     >>> interval("dose", 0.3, 0.14234999999999998 * 10)
@@ -109,30 +99,30 @@ def interval(
     return join_bounds(name, lower_bound(low, digits, date), upper_bound(high, digits, date))
 
 
-@remember
 def lower_bound(
     low: float, digits: int | None = None, date: DateKind | None = None
 ) -> tuple[str, str] | None:
     """Sign and number of a lower bound, exact unless digits are given; None if there is none."""
-    if low == -math.inf:
-        return None
-    if digits is not None and date is None:
-        return ">", rounded(low, digits)
-    after = math.nextafter(low, math.inf)
-    return _shorter((">", exact(low, date)), ("≥", exact(after, date)))
+    return None if low == -math.inf else _signed(low, (">", "≥"), digits, date)
 
 
-@remember
 def upper_bound(
     high: float, digits: int | None = None, date: DateKind | None = None
 ) -> tuple[str, str] | None:
     """Sign and number of an upper bound, exact unless digits are given; None if there is none."""
-    if high == math.inf:
-        return None
+    return None if high == math.inf else _signed(high, ("≤", "<"), digits, date)
+
+
+@remember
+def _signed(
+    limit: float, signs: tuple[str, str], digits: int | None, date: DateKind | None
+) -> tuple[str, str]:
+    """A limit with the first sign or, if that is shorter, the next number with the second."""
     if digits is not None and date is None:
-        return "≤", rounded(high, digits)
-    after = math.nextafter(high, math.inf)
-    return _shorter(("≤", exact(high, date)), ("<", exact(after, date)))
+        return signs[0], rounded(limit, digits)
+    texts = exact(limit, date), exact(math.nextafter(limit, math.inf), date)
+    is_shorter = len(texts[1]) < len(texts[0]) and texts[1] != "inf"
+    return signs[is_shorter], texts[is_shorter]
 
 
 def join_bounds(name: str, lower: tuple[str, str] | None, upper: tuple[str, str] | None) -> str:
@@ -150,8 +140,6 @@ def weighted_sum(
 ) -> str:
     """A pair's weighted sum, the first weight being 0 or 1; exact unless digits are given.
 
-    Examples
-    --------
     >>> weighted_sum((1.0, -0.5), ("x", "y")), weighted_sum((0.0, 1.0), ("x", "y"))
     ('x - 0.5·y', 'y')
     """
@@ -166,18 +154,12 @@ def weighted_sum(
     return f"{first} {'-' if b < 0 else '+'} {weight}·{second}"
 
 
-def _shorter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
-    return other if len(other[1]) < len(one[1]) and other[1] != "inf" else one
-
-
 # --- categories ---
 
 
 def category_name(category: Level | np.bool_) -> str:
     """A category as it is shown: true and false are yes and no.
 
-    Examples
-    --------
     >>> category_name(True), category_name("red")
     ('yes', 'red')
     """
@@ -194,8 +176,6 @@ def category_words(
     Missing values and new categories are neither. The others are those of the feature, or `among`
     those that can come to a node.
 
-    Examples
-    --------
     >>> category_words(FeatureInfo("size", ("L", "M", "S")), ("L", "M"))
     'size in {L, M}'
     """
@@ -379,8 +359,6 @@ def share_words(view: TreeView, node: NodeView, output: int = 0, is_brief: bool 
 def range_words(sure: Sure | UnseenLeaf, kind: str = "share") -> str:
     """An interval of shares or of numbers.
 
-    Examples
-    --------
     >>> range_words(Sure(0.79, 0.62, 0.896, "share"))
     '62 to 90 %'
     """
@@ -426,11 +404,7 @@ def predicted_words(view: TreeView, node: NodeView, number: int, output: int = 0
 def interval_words(node: NodeView, share: float | None = None) -> str | None:
     """A node's interval, and what it belongs to where that is not what stands beside it.
 
-    Parameters
-    ----------
-    node : NodeView
-    share : float, optional
-        The rows' share that stands beside it; otherwise their mean.
+    That is the rows' share, if it is given, or else their mean.
     """
     sure = node.sure
     if sure is None or node.n_rows == 0:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from shapetree.data._columns import Level
-from shapetree.data._table import FeatureInfo
+from shapetree.drawing._outlines import Point
 from shapetree.tree._regions import Region
-from shapetree.tree._sketch import Scatter
+from shapetree.tree._view import NodeView
 
 # Steps through a category's width that fill a plane evenly, one for each feature.
 SPREADING = (0.7548777, 0.5698403)
@@ -34,39 +33,24 @@ class Plane:
 
     axes: tuple[PlaneAxis, PlaneAxis]
     # Corners of each of the node's regions, within the axes' ranges; none if it lies outside.
-    polygons: tuple[tuple[tuple[float, float], ...], ...]
+    polygons: tuple[list[Point], ...]
     # Some of the node's rows. Shape (n_points, 2).
     points: np.ndarray
     # Their classes' numbers or their targets. Shape (n_points,).
     targets: np.ndarray
-    n_missing: int  # rows that lack either feature
 
 
-def plane_of(
-    features: Sequence[FeatureInfo],
-    known: Sequence[dict[Level, float]],
-    regions: tuple[Region, ...],
-    scatter: Scatter,
-) -> Plane:
-    """The plane of a node's pair, with the rows of a sketch.
-
-    Parameters
-    ----------
-    features : sequence of two FeatureInfo
-    known : sequence of two dicts
-        Positions of the categories that have a place in the plane.
-    regions : tuple of Region
-    scatter : Scatter
-    """
+def plane_of(node: NodeView) -> Plane:
+    """The plane of a node that splits on a pair, with the rows of its sketch."""
+    scatter = node.scatter
+    assert scatter is not None
     axes, columns = [], []
-    for side, feature in enumerate(features):
+    for side, (feature, drawn) in enumerate(zip(node.features, node.axis_categories, strict=True)):
         values = scatter.points[:, side]
         if feature.categories is None:
-            low, high = float(scatter.low[side]), float(scatter.high[side])
-            axes.append(PlaneAxis(low, high))
+            axes.append(PlaneAxis(float(scatter.low[side]), float(scatter.high[side])))
             columns.append(values)
         else:
-            drawn = tuple(sorted(known[side], key=known[side].__getitem__))
             axes.append(PlaneAxis(0.0, float(len(drawn)), drawn))
             slots = {category: i for i, category in enumerate(drawn)}
             slot = np.array([slots.get(category, np.nan) for category in feature.categories])
@@ -76,42 +60,36 @@ def plane_of(
             columns.append(slot[values.astype(np.intp)] + spread)
     points = np.stack(columns, axis=1)
     drawable = ~np.isnan(points).any(axis=1)
-    both = (axes[0], axes[1])
     return Plane(
-        axes=both,
-        polygons=tuple(_polygon(region, both) for region in regions),
+        axes=(axes[0], axes[1]),
+        polygons=tuple(_polygon(region, axes[0], axes[1]) for region in node.regions),
         points=points[drawable],
         targets=scatter.targets[drawable],
-        n_missing=scatter.n_missing,
     )
 
 
-def _polygon(region: Region, axes: tuple[PlaneAxis, PlaneAxis]) -> tuple[tuple[float, float], ...]:
+def _polygon(region: Region, x: PlaneAxis, y: PlaneAxis) -> list[Point]:
     """Corners of the part of a region that the axes show."""
-    x, y = axes
     corners = [(x.low, y.low), (x.high, y.low), (x.high, y.high), (x.low, y.high)]
     for bound in region.bounds:
         low, high = bound.low, bound.high
         if bound.categories is not None:
-            assert bound.side is not None
-            drawn = axes[bound.side].categories
+            drawn = (x if bound.side == 0 else y).categories
             assert drawn is not None
             slots = [drawn.index(category) for category in bound.categories]
             low, high = (min(slots), max(slots) + 1) if slots else (np.inf, -np.inf)
         corners = _clip(corners, bound.weights, high)
         corners = _clip(corners, (-bound.weights[0], -bound.weights[1]), -low)
-    return tuple(corners)
+    return corners
 
 
-def _clip(
-    corners: list[tuple[float, float]], weights: tuple[float, float], limit: float
-) -> list[tuple[float, float]]:
+def _clip(corners: list[Point], weights: tuple[float, float], limit: float) -> list[Point]:
     """The part of a convex polygon where a weighted sum does not exceed a limit."""
     if limit == np.inf:
         return corners
     # Eighths, because the sum of great numbers would overflow.
     excess = [weights[0] * (x / 8) + weights[1] * (y / 8) - limit / 8 for x, y in corners]
-    clipped: list[tuple[float, float]] = []
+    clipped: list[Point] = []
     for i, (corner, over) in enumerate(zip(corners, excess, strict=True)):
         before, before_over = corners[i - 1], excess[i - 1]
         if (over > 0) != (before_over > 0):
@@ -122,9 +100,7 @@ def _clip(
     return clipped if len(clipped) > 2 else []
 
 
-def _between(
-    one: tuple[float, float], other: tuple[float, float], share: float
-) -> tuple[float, float]:
+def _between(one: Point, other: Point, share: float) -> Point:
     """The point that divides the way from one point to another."""
     return (
         (1 - share) * one[0] + share * other[0],

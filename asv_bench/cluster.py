@@ -28,7 +28,7 @@ from shapetree.dask._task_values import bytes_of
 from shapetree.data._map_join import LocalParts, MappedParts, joined
 from shapetree.fit._local_backend import LocalBackend
 from shapetree.fit._training_rows import BinnedRows
-from shapetree.grow._joined_rows import JoinedRows, PartOfRows
+from shapetree.grow._joined_rows import JoinedRows
 from shapetree.grow._local import LocalRows
 
 
@@ -170,7 +170,7 @@ def simulate(
         return results, max(took)
 
     class CountedParts:
-        def __init__(self, parts: list[PartOfRows]) -> None:
+        def __init__(self, parts: list[LocalRows]) -> None:
             of_workers = np.array_split(np.arange(n_parts), n_workers)
             self._groups = [LocalParts([parts[number] for number in own]) for own in of_workers]
             self._changes: list[Any] = []
@@ -216,11 +216,9 @@ def simulate(
             mask[some] = True
             targets = (goal.labels - goal.starts[:-1])[some]
             parts.append(
-                PartOfRows(
-                    LocalRows(
-                        table.take(mask), binned.take(mask), agreed.of(targets, None, None), 1,
-                        first_row=int(some[0]),
-                    )
+                LocalRows(
+                    table.take(mask), binned.take(mask), agreed.of(targets, None, None), 1,
+                    first_row=int(some[0]),
                 )
             )  # fmt: skip
         clock["asking"] += process_time() - start

@@ -10,7 +10,7 @@ from shapetree.data._binning import BinnedTable
 from shapetree.data._map_join import LocalParts
 from shapetree.data._sums import Numbers
 from shapetree.data._table import TablePart
-from shapetree.grow._joined_rows import JoinedRows, PartOfRows
+from shapetree.grow._joined_rows import JoinedRows
 from shapetree.grow._local import LocalRows
 from shapetree.tree._sketcher import SketchedRows
 
@@ -52,11 +52,9 @@ def joined_rows(table, binned, goal, parts, first_rows=None):
     """Rows of several holders; `parts` are the numbers of the rows of each."""
     first_rows = [0] * len(parts) if first_rows is None else first_rows
     holders = [
-        PartOfRows(
-            LocalRows(
-                part_of_table(table, rows), part_of_bins(binned, rows), part_of_goal(goal, rows), 1,
-                first_row=first_row,
-            )
+        LocalRows(
+            part_of_table(table, rows), part_of_bins(binned, rows), part_of_goal(goal, rows), 1,
+            first_row=first_row,
         )
         for rows, first_row in zip(parts, first_rows, strict=True)
     ]  # fmt: skip

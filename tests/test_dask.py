@@ -42,7 +42,7 @@ from shapetree.dask import (  # noqa: E402
     _data,
     _tasks,
 )
-from shapetree.data._map_join import Then  # noqa: E402
+from shapetree.data._map_join import Question, Then  # noqa: E402
 from shapetree.refine import _refine as refining  # noqa: E402
 
 
@@ -192,9 +192,9 @@ def last_of(part, table):
     return part + table[-1]
 
 
-# Bytes on both sides of what is sent with every task, of what Dask makes a task by itself, of what
-# is sent in one piece, and of the graphs that Dask warns of.
-SIZES = [1_000, _cluster.MUCH, 100_000, _cluster.PIECE, 10 * 2**20]
+# Bytes on both sides of what is sent with each of 5 or 2 tasks, of what Dask makes a task by
+# itself, of what is sent in one piece, and of the graphs that Dask warns of.
+SIZES = [1_000, _cluster.MUCH // 5, _cluster.MUCH // 2, 100_000, _cluster.PIECE, 10 * 2**20]
 
 
 @pytest.mark.filterwarnings("error:Sending large graph")
@@ -205,10 +205,11 @@ def test_workers_are_told_messages_of_any_size(client, size, beyond):
         # Several messages of one size at once: none is taken for another.
         tables = [np.full((size + beyond) // 8, float(number)) for number in range(3)]
         tables += [[*map(str, range((size + beyond) // 60)), number] for number in (3.0, 4.0)]
-        of_parts = [cluster.each(last_of, [10.0, 20.0], table=table) for table in tables]
-        messages = cluster.each(last_of, [0.0] * 5, [cluster.message(table) for table in tables])
+        of_parts = [cluster.make([[1], [0]], last_of, [10.0, 20.0], table=t) for t in tables]
+        told = [cluster.message(table, 5) for table in tables]
+        messages = cluster.make([[4, 0], [1, 2, 3]], last_of, [0.0] * 5, told)
         each = zip(of_parts, tables, strict=True)
-        sums = [parts.find(_cluster.itself, sum, Plus(table)) for parts, table in each]
+        sums = [parts.find(Question(_cluster.itself, sum, Plus(table)))[0] for parts, table in each]
         numbers = np.arange(5.0)
         np.testing.assert_array_equal(cluster.results(sums), 30 + 3 * numbers)
         np.testing.assert_array_equal(messages.results(), numbers)

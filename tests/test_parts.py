@@ -15,13 +15,12 @@ from shapetree.data._binning import bin_table, find_binning
 from shapetree.data._labels import find_classes, number_classes, read_targets
 from shapetree.data._parts import (
     Reading,
-    description_of,
-    distinct_classes,
     empty_description,
     encode_features,
     errors_prefixed_by,
     join_descriptions,
     join_samples,
+    read_part,
     read_part_targets,
     sample_part,
 )
@@ -127,10 +126,8 @@ def describe_part(part, reading, name):
         if len(part) == 0:
             return empty_description(reading)
         frame = nw.from_native(part, eager_only=True)
-        table = read_table(frame.select(reading.features).to_native(), reading.categorical_features)
-        targets, weights = read_part_targets(frame, reading)
-        classes = distinct_classes(targets)[0] if reading.has_classes else None
-        return description_of(table, targets, weights, classes, name)
+        X, about = frame.select(reading.features).to_native(), read_part_targets(frame, reading)
+        return read_part(X, *about, reading, name)[1]
 
 
 def encode_part(part, reading, found):

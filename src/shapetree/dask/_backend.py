@@ -10,25 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.dask._cluster import FEW, Cluster, ClusterParts, itself
-from shapetree.dask._data import DaskBins, DaskTable, DaskTrainingRows, delayed_parts
+from shapetree.dask._cluster import FEW, Cluster
+from shapetree.dask._data import DaskBins, DaskTable, DaskTrainingRows, delayed_parts, first_rows
 from shapetree.dask._lazy import LOOKING
 from shapetree.dask._tasks import (
+    GivenPart,
     Look,
-    Weighing,
+    PartRows,
     bin_part,
     bin_values,
     binning_of,
     bins_of_values,
-    classes_and_weights,
     encode_rows,
-    features_of_sample,
+    hashed_part,
     hashes_of_part,
     hold_part,
     join_binnings,
     join_looks,
     join_profiles,
-    join_weighted,
     keys_of_part,
     leaves_in_trees,
     leaves_of_part,
@@ -37,14 +36,14 @@ from shapetree.dask._tasks import (
     profiles_of_part,
     sample_of,
     sketch_part,
-    targets_and_evidence,
     values_of,
     weights_and_importance,
+    with_evidence,
     with_weight,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable
-from shapetree.data._map_join import add, every, one_after_another
-from shapetree.data._parts import Reading, join_distinct
+from shapetree.data._map_join import Question, add, every, join_distinct, one_after_another
+from shapetree.data._parts import Reading
 from shapetree.data._sums import (
     Numbers,
     evidence_of,
@@ -109,29 +108,31 @@ class DaskBackend:
             columns = list(given.X.columns) if hasattr(given.X, "columns") else None
             n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
         # At once: what X and y are made of is computed once, and gives the same rows to both.
-        every_part = [part for each in delayed for part in each if part is not None]
-        each_held = iter(cluster.hold(every_part))
-        held = [[None if part is None else next(each_held) for part in each] for each in delayed]
-        names = [f"part {number}" for number in range(len(held[0]))]
+        held = cluster.hold([part for each in delayed for part in each if part is not None])
+        each_held = iter(held)
+        columns_held = [
+            [None if part is None else next(each_held) for part in each] for each in delayed
+        ]
+        raw = cluster.group(GivenPart, *columns_held, list(range(len(delayed[0]))))
         reading = Reading(
             (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features,
             has_classes,
         )  # fmt: skip
-        looks = cluster.each(look_at_part, *held, names, reading=reading, names=columns)
-        look = cluster.joined(looks.futures, join_looks)
+        look = raw.ask(partial(look_at_part, reading=reading, names=columns), join_looks)
         _check(look, parameters.objective)
         factors, found = None, look.found
-        about = {"reading": reading, "found": found}
-        encoded = cluster.each(encode_rows, *held, names, look.prints, **about)
-        for each in held:
-            cluster.release([future for future in each if future is not None])
+        prints = [look.prints[number] for number in sorted(look.prints)]
+        lengths = np.array([each.n_rows for each in prints])
+        encoded = raw.make(encode_rows, prints, first_rows(lengths), reading=reading, found=found)
+        cluster.release(held)
+        del raw
         if parameters.class_weight is not None and found.classes is not None:
-            labels = Numbers(encoded.together(classes_and_weights), found.n_rows)
+            labels = Numbers(encoded.map(PartRows.numbers), found.n_rows)
             factors = factors_of_classes(found.classes, labels, parameters.class_weight)
-            encoded = encoded.each(with_weight, factors=factors)
+            encoded = encoded.make(with_weight, factors=factors)
         table = DaskTable(
             found.n_rows, found.features, [None] * len(found.features), look.has_names,
-            encoded=encoded, lengths=np.array(look.lengths),
+            encoded=encoded, lengths=lengths,
         )  # fmt: skip
         nothing = np.empty((0, n_outputs), dtype=np.int32 if has_classes else np.float64)
         rows = DaskTrainingRows(table, nothing, found.classes, None, backend=self)
@@ -146,15 +147,11 @@ class DaskBackend:
         if max_bins is None:
             to_bins = partial(bins_of_values, features=table.features)
             features = encoded.ask(values_of, join_distinct, to_bins)
-            bins = encoded.each(bin_values, features=features)
+            bins = encoded.make(bin_values, features=features)
             return DaskBins.of(features, table.n_rows, bins)
-        weighing = None if rows.weights is None else table.weighing
-        samples = encoded.together(
-            sample_of, table.first_rows, n_total=table.n_rows, weighing=weighing
-        )
-        found = _find_binnings(table, samples, max_bins)
+        found = _find_binnings(table, max_bins)
         # Workers need not wait until this process has the bins, too.
-        bins = encoded.each(bin_part, [found] * len(encoded))
+        bins = encoded.make(bin_part, [found] * len(table.lengths))
         features = join_binnings(encoded.cluster.results(found)).features
         return DaskBins.of(features, table.n_rows, bins)
 
@@ -162,43 +159,27 @@ class DaskBackend:
         """A hash of each row."""
         table, bins = _table_of(rows.rows), _bins_of(rows.binned)
         assert table.kept is None
-        about: dict[str, Any] = {
-            "target_codes": target_codes,
-            "weighing": None if rows.rows.counts is None else table.weighing,
-        }
-        profiles = partial(profiles_of_part, features=bins.features, **about)
-        columns = [table.encoded.futures]
-        codes = codes_of_categories(bins.parts.ask(profiles, join_profiles, columns=columns))
-        keys = bins.parts.ask(partial(keys_of_part, codes=codes, **about), add, columns=columns)
-        return np.concatenate(bins.parts.each(hashes_of_part, codes=codes, keys=keys).results())
+        parts = table.encoded.make(hashed_part, bins.parts, target_codes=target_codes)
+        codes = codes_of_categories(parts.ask(profiles_of_part, join_profiles))
+        keys = parts.ask(partial(keys_of_part, codes=codes), add)
+        return np.concatenate(parts.make(hashes_of_part, codes=codes, keys=keys).results())
 
     def hold(self, rows: BinnedRows, goal: Goal, n_threads: int) -> JoinedRows:
         """A holder of the rows."""
         table, bins = _table_of(rows.rows), _bins_of(rows.binned)
         coarse = None if rows.coarse is None else _bins_of(rows.coarse)
-        others: list[Any] = [None] * len(bins.parts)
-        if coarse is not None and coarse.parts is not bins.parts:
-            others = coarse.parts.futures
         # Every part has its own rows; here, what was agreed for all is enough.
         agreed = goal.without_rows()
-        parts = table.encoded.each(
-            hold_part, table.kept_rows, bins.parts.futures, others,
-            features=bins.features,
-            coarse_features=None if coarse is None else coarse.features,
-            goal=agreed,
-            weighing=None if goal.weights is None else table.weighing,
-            needed=table.needed,
-            unit_of_one=_unit_of_one(table, goal),
+        parts = table.rows.make(
+            hold_part, bins.parts, [None] * len(table.lengths) if coarse is None else coarse.parts,
+            goal=agreed, needed=table.needed, unit_of_one=_unit_of_one(table, goal),
         )  # fmt: skip
-        held = parts.together(itself, must_be_level=True)
-        return JoinedRows(held, bins, coarse, agreed, n_threads)
+        return JoinedRows(parts, bins, coarse, agreed, n_threads)
 
     def leaves(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> np.ndarray:
         """The leaf of each row."""
         table, bins = _table_of(rows.rows), _bins_of(rows.binned)
-        leaves = table.encoded.each(
-            leaves_of_part, table.kept_rows, bins.parts.futures, features=bins.features, tree=tree
-        )
+        leaves = table.rows.make(leaves_of_part, bins.parts, tree=tree)
         return np.concatenate(leaves.results()).astype(np.int32)
 
     def leaves_in_forest(
@@ -206,22 +187,13 @@ class DaskBackend:
     ) -> Iterator[tuple[int, np.ndarray]]:
         """Leaves of rows in all trees, part by part."""
         assert isinstance(table, DaskTable)
-        parts = table.encoded.each(leaves_in_trees, table.kept_rows, trees=forest.trees)
-        first = 0
-        for future in parts.futures:
-            (leaves,) = parts.cluster.results([future])
-            yield first, leaves
-            first += len(leaves)
+        yield from table.rows.make(leaves_in_trees, trees=forest.trees).one_by_one()
 
     def to_sketch(self, rows: BinnedRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
-        """The rows, with what was agreed to weigh them by."""
+        """The rows, under a finished tree."""
         about, table, bins = rows.rows, _table_of(rows.rows), _bins_of(rows.binned)
-        is_weighed = about.weights is not None or about.counts is not None
-        parts = table.encoded.together(
-            sketch_part, table.kept_rows, bins.parts.futures,
-            tree=tree, features=bins.features, has_classes=about.classes is not None,
-            weighing=table.weighing if is_weighed else None,
-        )  # fmt: skip
+        has_classes = about.classes is not None
+        parts = table.rows.make(sketch_part, bins.parts, tree=tree, has_classes=has_classes)
         return SketchedRows(parts, bins, bins.n_rows, about.weights is not None)
 
 
@@ -251,49 +223,50 @@ def _weighed(
 ) -> DaskTrainingRows:
     """Take weights as evidence, as `TrainingRows.weighed` does where all rows are at hand."""
     table = _table_of(rows)
-    lengths = np.array(table.encoded.ask(length_of, one_after_another))
+    encoded = table.encoded
+    lengths = np.array(encoded.make(length_of).results())
     n_rows = int(lengths.sum())
-    weights = Numbers(table.encoded.together(weights_and_importance, factors=factors), n_rows)
+    weights = Numbers(encoded.map(partial(weights_and_importance, factors=factors)), n_rows)
     if factors is not None:
         total = weights.ask(sum_of_products, add) if n_rows else 0.0
         check_total_importance(n_rows > 0, float(total))
-    evidence = evidence_of(weights)
+    evidence, counted = evidence_of(weights), None
     are_ones = bool(weights.map(evidence.columns).ask(ones_and_whole, every)[0])
-    is_short = n_rows < table.n_rows
-    n_counted = None
     if evidence.are_counts and has_weights:
         n_counted = int(weights.map(weights_alone).ask(sum_of_values, add))
-    weighing = Weighing(evidence, factors, None if n_counted == n_rows else n_counted)
-    table = replace(table, n_rows=n_rows, lengths=lengths, weighing=weighing)
-    table = table.with_seen_categories() if is_short else table
-    counts = None if weighing.n_counted is None else np.empty(0)
+        counted = None if n_counted == n_rows else n_counted
+    are_weighed, are_counted = not are_ones or counted is not None, counted is not None
+    encoded = encoded.make(
+        with_evidence, first_rows(lengths), evidence=evidence, factors=factors,
+        are_weighed=are_weighed, are_counted=are_counted,
+    )  # fmt: skip
+    is_short = n_rows < table.n_rows
+    table = replace(table, n_rows=n_rows, lengths=lengths, encoded=encoded, n_counted=counted)
     return replace(
         rows,
-        table=table,
-        weights=None if are_ones and counts is None else np.empty(0),
+        table=table.with_seen_categories() if is_short else table,
+        weights=np.empty(0) if are_weighed else None,
         weight_size=evidence.size,
-        counts=counts,
+        counts=np.empty(0) if are_counted else None,
     )
 
 
-def _find_binnings(table: DaskTable, samples: ClusterParts, max_bins: int) -> list[Any]:
+def _find_binnings(table: DaskTable, max_bins: int) -> list[Any]:
     """Where bins begin and end; a few workers find those of some features each."""
-    n_features = len(table.features)
-    ends = np.linspace(0, n_features, min(len(samples), FEW, n_features) + 1).astype(int).tolist()
-    is_sample = table.n_rows > MAX_BINNED_ROWS
-    return [
-        samples.find(
-            partial(features_of_sample, first=first, last=last),
-            join_weighted,
-            partial(
-                binning_of,
-                features=table.features[first:last],
-                is_sample=is_sample,
-                max_bins=max_bins,
-            ),
+    parts, n_rows, n_features = table.encoded, table.n_rows, len(table.features)
+    n_together = min(len(parts.futures), FEW, n_features)
+    ends = np.linspace(0, n_features, n_together + 1).astype(int).tolist()
+    about: dict[str, Any] = {"is_sample": n_rows > MAX_BINNED_ROWS, "max_bins": max_bins}
+    return parts.find(
+        *(
+            Question(
+                partial(sample_of, first=first, last=last, n_total=n_rows),
+                one_after_another,
+                partial(binning_of, features=table.features[first:last], **about),
+            )
+            for first, last in pairwise(ends)
         )
-        for first, last in pairwise(ends)
-    ]
+    )
 
 
 def _unit_of_one(table: DaskTable, goal: Goal) -> float | None:
@@ -301,10 +274,7 @@ def _unit_of_one(table: DaskTable, goal: Goal) -> float | None:
 
     See `Draws.rows`.
     """
-    weighing = table.weighing
-    if goal.weights is None or goal.counts is not None or weighing is None:
+    if goal.weights is None or goal.counts is not None or table.n_counted is None:
         return None
-    if weighing.n_counted is None:
-        return None
-    every = table.encoded.together(targets_and_evidence, weighing=weighing)
-    return exact_unit(weight_of(Numbers(every, int(table.lengths.sum()))))
+    every = Numbers(table.encoded.map(PartRows.numbers), int(table.lengths.sum()))
+    return exact_unit(weight_of(every))

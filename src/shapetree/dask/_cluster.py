@@ -10,21 +10,21 @@ import pickle
 import threading
 import uuid
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from distributed import CancelledError, Client, Future, TimeoutError, default_client
 from distributed.comm.core import CommClosedError
 
 from shapetree.dask._task_values import PartsChange, TaskValue, value_of
-from shapetree.data._map_join import Join, MappedParts, joined
+from shapetree.data._map_join import Join, MappedParts, Question, joined
 
 # Answers that are joined by one task, and how few are joined in this process: a task takes longer.
 JOINED_TOGETHER = 16
 FEW = 4
-# Bytes of a message from which on it is sent once, as a task, and not with every task.
-MUCH = 50_000
+# Bytes of a message to all tasks from which on it is sent once, as a task, and not with every task.
+MUCH = 1_000_000
 # Bytes that are sent at a time: Dask warns of large graphs.
 PIECE = 2_000_000
 # Seconds after which a fit that waits looks whether the cluster has workers.
@@ -54,7 +54,8 @@ class Cluster:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._live: dict[Any, Future[Any]] = {}
-        self._lock = threading.Lock()
+        self._released: list[Future[Any]] = []
+        self._lock = threading.RLock()  # parts may be forgotten while it is held
 
     def __enter__(self) -> Cluster:
         return self
@@ -64,6 +65,7 @@ class Cluster:
         # what they have not begun. Dask's own cancel would not do: it fails where one task waits
         # for another that has no other dependents.
         self.release(list(self._live.values()))
+        self._release_now()
         if isinstance(error, CancelledError | CommClosedError):
             raise RuntimeError(
                 "the Dask scheduler was restarted, or the connection to it was lost, and with it "
@@ -75,42 +77,51 @@ class Cluster:
         """Have the workers compute what was delayed."""
         return self._note(self._client.compute(list(collections)))
 
-    def each(
-        self, function: Callable[..., Any], *columns: Sequence[Any], **shared: Any
-    ) -> ClusterParts:
-        """Apply a function to every part: columns hold a part's own arguments, others are shared.
+    def group(self, function: Callable[..., Any], *columns: list[Any]) -> ClusterParts:
+        """Apply a function to each part's own of some columns, the first of which is of futures.
 
-        The results stay on the workers.
+        Parts that stand on one worker are in one task from now on: a task takes Dask as long as a
+        small part takes to answer.
         """
-        groups, *others = [[[own] for own in column] for column in columns]
-        return self.of_groups(function, groups, others, False, shared)
+        return self.make(self._numbers_by_group(columns[0]), function, *columns)
 
-    def of_groups(
+    def make(
         self,
+        numbers: list[list[int]],
         function: Callable[..., Any],
-        groups: Sequence[Any],
-        columns: Sequence[Sequence[Any]],
-        are_lists: bool,
-        shared: dict[str, Any],
+        *columns: ClusterParts | list[Any],
+        **shared: Any,
     ) -> ClusterParts:
-        """The same for groups of parts, of which tasks make lists; or each is a single part."""
-        keys = keys_of(function, len(groups))
-        message = partial(function, **shared), are_lists
-        return ClusterParts(self, self.map(_made, keys, message, groups, *columns), are_lists)
+        """Apply a function to each part's own of some columns, and to what all of them share.
+
+        The results stay on the workers. Numbers are those of the parts in each group.
+        """
+        grouped = [
+            [[column[number] for number in its] for its in numbers]
+            if isinstance(column, list)
+            else column.futures
+            for column in columns
+        ]
+        n = len(numbers)
+        message = self.message(partial(function, **shared), n)
+        futures = self.map(_made, keys_of(function, n), [message] * n, *grouped)
+        return ClusterParts(self, futures, numbers)
 
     def map(
-        self, task: Callable[..., Any], keys: list[str], shared: Any, *columns: Sequence[Any]
+        self, task: Callable[..., Any], keys: list[str], *columns: Sequence[Any]
     ) -> list[Future[Any]]:
-        """Futures of a task of what all parts share, and of what is a part's own."""
+        """Futures of a task of its own of some columns each."""
         # As a named argument of all tasks, Dask would make large values tasks by themselves, with
         # the argument's name as the key: two such values would be taken for the same.
-        messages = [self.message(shared)] * len(keys)
-        return self._note(self._client.map(task, messages, *columns, key=keys, pure=False))
+        futures = self._note(self._client.map(task, *columns, key=keys, pure=False))
+        # A client sends no more often than every 10 ms: what can wait comes after what cannot.
+        self._release_now()
+        return futures
 
-    def message(self, value: Any) -> TaskValue | Future[Any]:
-        """A value to give to tasks; if it is large, the result of a task of its own."""
+    def message(self, value: Any, n_tasks: int) -> TaskValue | Future[Any]:
+        """A value to give to some tasks; if it is large, the result of a task of its own."""
         sent = pickle.dumps(value, protocol=5)
-        if len(sent) < MUCH:
+        if len(sent) * n_tasks < MUCH:
             return TaskValue(value)
         name = f"shapetree-message-{uuid.uuid4().hex}"
         pieces = [
@@ -119,57 +130,54 @@ class Cluster:
         ]
         return self._client.submit(_whole, pieces, key=name)
 
-    def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
+    def joined(self, futures: list[Future[Any]], join: Join, finish: Any = None) -> Any:
         """One result of many, joined on the workers some at a time, and gathered.
 
         A few are joined in this process, unless there is something to finish on a worker.
         """
-        if finish is None and len(futures) <= FEW:
-            return joined(self.results(futures), join)
-        return self.results([self.join(futures, join, finish)])[0]
+        if finish is not None or len(futures) > FEW:
+            futures = [self.join(futures, join, finish)]
+        answer = joined(self.results(futures), join)
+        self.release(futures)
+        return answer
 
-    def join(self, futures: Sequence[Future[Any]], join: Join, finish: Any) -> Future[Any]:
-        """One result of many, joined on the workers, where it stays."""
-        name = f"shapetree-join-{uuid.uuid4().hex}"
-        made: list[Future[Any]] = []
-        while not made or len(futures) > 1:
+    def join(self, futures: list[Future[Any]], join: Join, finish: Any) -> Future[Any]:
+        """One result of many, joined on the workers, where it stays; the many are released."""
+        name, is_one = f"shapetree-join-{uuid.uuid4().hex}", False
+        while not is_one:
             groups = [
-                list(futures[at : at + JOINED_TOGETHER])
-                for at in range(0, len(futures), JOINED_TOGETHER)
+                futures[at : at + JOINED_TOGETHER] for at in range(0, len(futures), JOINED_TOGETHER)
             ]
-            keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
-            last = finish if len(groups) == 1 else None
-            futures = self.map(_joined, keys, (join, last), groups)
-            made += futures
-        self.release(made[:-1])
-        return made[-1]
+            n, is_one = len(groups), len(groups) == 1
+            message = self.message((join, finish if is_one else None), n)
+            keys = [f"{name}-{len(futures)}-{number}" for number in range(n)]
+            many, futures = futures, self.map(_joined, keys, [message] * n, groups)
+            self.release(many)
+        return futures[0]
 
     def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         """Results of all parts, gathered in this process."""
         self._wait_for(futures)
         return [value_of(each) for each in self._client.gather(list(futures))]
 
-    def groups(
-        self, futures: Sequence[Future[Any]], must_be_level: bool
-    ) -> list[list[Future[Any]]]:
-        """Futures that stand on the same worker, in as many groups as that has threads.
+    def _numbers_by_group(self, futures: Sequence[Future[Any]]) -> list[list[int]]:
+        """Numbers of the parts of each group: as many groups as a worker has threads.
 
-        If these must be level, what is too much for a worker goes to one that has less. It is where
-        futures stand now: if a worker is lost, all of a group will be made anew.
+        It is where futures stand now, but what is too much for one goes to another that has less.
+        If a worker is lost, all of a group will be made anew.
         """
         self._wait_for(futures)
         where, n_threads = self._client.who_has(futures), self._client.nthreads()
-        by_worker: dict[str, list[Future[Any]]] = {worker: [] for worker in n_threads}
-        for future in futures:
-            by_worker.setdefault(next(iter(where[future.key]), ""), []).append(future)
+        by_worker: dict[str, list[int]] = {worker: [] for worker in n_threads}
+        for number, future in enumerate(futures):
+            by_worker.setdefault(next(iter(where[future.key]), ""), []).append(number)
         groups = [
-            by_worker[worker][first :: n_threads.get(worker, 1)]
-            for worker in by_worker
+            its[first :: n_threads.get(worker, 1)]
+            for worker, its in by_worker.items()
             for first in range(n_threads.get(worker, 1))
         ]
-        if must_be_level:
-            level_out(groups)
-        return [group for group in groups if group]
+        level_out(groups)
+        return [sorted(group) for group in groups if group]
 
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
         """Wait until tasks have ended; warn if there are no workers."""
@@ -201,7 +209,12 @@ class Cluster:
     def release(self, futures: Sequence[Future[Any]]) -> None:
         """Release futures, so that workers free results that nothing else needs."""
         with self._lock:
-            live = [self._live.pop(future.key, None) for future in futures]
+            self._released += futures
+
+    def _release_now(self) -> None:
+        with self._lock:
+            live = [self._live.pop(future.key, None) for future in self._released]
+            self._released = []
         for future in live:
             if future is not None:
                 future.release()
@@ -214,57 +227,62 @@ class ClusterParts:
     ----------
     cluster : Cluster
     futures : list of Future
-        Of every part; or of lists of some parts, which stand on the same worker.
-    are_lists : bool
-        Whether they are of lists, which can be asked and changed; `each` and columns are for
-        single parts.
+        Of lists of some parts each, which stand on the same worker.
+    numbers : list of lists of int
+        Which parts these are.
     """
 
-    def __init__(self, cluster: Cluster, futures: list[Future[Any]], are_lists: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, futures: list[Future[Any]], numbers: list[list[int]]
+    ) -> None:
         self.cluster = cluster
         self.futures = futures
-        self._are_lists = are_lists
+        self.numbers = numbers
         self._changes: list[Callable[..., Any]] = []
-
-    def __len__(self) -> int:
-        return len(self.futures)
 
     def __del__(self) -> None:
         self.cluster.release(self.futures)
 
-    def each(self, function: Callable[..., Any], *columns: Any, **shared: Any) -> ClusterParts:
-        """Apply a function to what is held of every part, and to its own of some columns."""
-        return self.cluster.each(function, self.futures, *columns, **shared)
+    def make(
+        self, function: Callable[..., Any], *columns: ClusterParts | list[Any], **shared: Any
+    ) -> ClusterParts:
+        """What a function makes of each part, and of its own of some columns."""
+        return self.cluster.make(self.numbers, function, self, *columns, **shared)
 
-    def ask(
-        self, of: Callable[..., Any], join: Join, finish: Any = None, *, columns: Sequence[Any] = ()
-    ) -> Any:
-        """One answer of all parts, and of their own of some columns."""
-        return self.cluster.joined(self._answers(of, join, columns), join, finish)
+    def ask(self, of: Callable[..., Any], join: Join, finish: Any = None) -> Any:
+        """One answer of all parts."""
+        (answers,) = self._answers(Question(of, join))
+        return self.cluster.joined(answers, join, finish)
 
-    def find(self, of: Callable[..., Any], join: Join, finish: Callable[..., Any]) -> Future[Any]:
-        """One answer of all parts that stays on the workers."""
-        return self.cluster.join(self._answers(of, join), join, finish)
+    def find(self, *questions: Question) -> list[Future[Any]]:
+        """One answer of all parts to each question, which stays on the workers."""
+        each = zip(questions, self._answers(*questions), strict=True)
+        return [self.cluster.join(answers, of.join, of.finish) for of, answers in each]
 
-    def _answers(
-        self, of: Callable[..., Any], join: Join, columns: Sequence[Any] = ()
-    ) -> list[Future[Any]]:
-        """Answers of every task's parts, before which these are changed."""
-        groups = self.futures if self._are_lists else [[future] for future in self.futures]
-        own = [[[each] for each in column] for column in columns]
+    def _answers(self, *questions: Question) -> list[list[Future[Any]]]:
+        """Answers of every list of parts to each question, before which these are changed."""
+        own, n = self.futures, len(self.futures)
         change = PartsChange(uuid.uuid4().hex, tuple(self._changes)) if self._changes else None
-        message = of, join, change
-        answers = self.cluster.map(_answered, keys_of(of, len(groups)), message, groups, *own)
+        messages = [
+            (keys_of(each.of, n), self.cluster.message((each.of, each.join, change), n))
+            for each in questions
+        ]
         if change is not None:
-            # The tasks before make what these hold, so that these need not wait for each other.
-            changed = self.cluster.map(_changed, keys_of(_changed, len(groups)), change, groups)
-            self.cluster.release(self.futures)
-            self.futures, self._changes = changed, []
-        return answers
+            messages.append((keys_of(_answered, n), self.cluster.message(change, n)))
+        # All at once, as a client sends no more often than every 10 ms. What these change to is
+        # made of what they hold now, so that no task waits for another.
+        keys = [key for keys, _ in messages for key in keys]
+        told = [message for _, message in messages for _ in range(n)]
+        futures = self.cluster.map(_answered, keys, told, own * len(messages))
+        found = [futures[first : first + n] for first in range(0, len(futures), n)]
+        if change is not None:
+            self.cluster.release(own)
+            self.futures, self._changes = found.pop(), []
+        return found
 
-    def map(self, make: Callable[..., Any], *columns: Sequence[Any]) -> MappedParts:
-        """What a function makes of each part and its own of columns, anew for each question."""
-        return MappedParts(PartsBeside(self, columns) if columns else self, make)
+    def map(self, make: Callable[..., Any]) -> MappedParts:
+        """What a function makes of each part, anew for each question."""
+        return MappedParts(self, make)
 
     def change(self, make: Callable[..., Any]) -> None:
         """Put what a function makes of each part in its place, when the next question comes."""
@@ -272,40 +290,19 @@ class ClusterParts:
 
     def results(self) -> list[Any]:
         """What is held of every part, gathered in this process."""
-        return self.cluster.results(self.futures)
+        every = zip(self.numbers, self.cluster.results(self.futures), strict=True)
+        found = {
+            n: part for numbers, parts in every for n, part in zip(numbers, parts, strict=True)
+        }
+        return [found[number] for number in range(len(found))]
 
-    def together(
-        self,
-        function: Callable[..., Any],
-        *columns: Sequence[Any],
-        must_be_level: bool = False,
-        **shared: Any,
-    ) -> ClusterParts:
-        """Apply a function to what is held of every part, in one task for parts on one worker.
-
-        A task takes Dask as long as a small part takes to answer. Parts stay where they are unless
-        the lists must be about as long.
-        """
-        groups = self.cluster.groups(self.futures, must_be_level)
-        number_of = {future.key: number for number, future in enumerate(self.futures)}
-        numbers = [[number_of[future.key] for future in group] for group in groups]
-        grouped = [[[column[number] for number in its] for its in numbers] for column in columns]
-        return self.cluster.of_groups(function, groups, grouped, True, shared)
-
-
-class PartsBeside(NamedTuple):
-    """Parts, and columns that have something of each."""
-
-    parts: ClusterParts
-    columns: Sequence[Sequence[Any]]
-
-    def ask(self, of: Callable[..., Any], join: Join, finish: Any = None) -> Any:
-        """One answer of all parts."""
-        return self.parts.ask(of, join, finish, columns=self.columns)
-
-    def map(self, make: Callable[..., Any]) -> MappedParts:
-        """What a function makes of each part, anew for each question."""
-        return MappedParts(self, make)
+    def one_by_one(self) -> Iterator[Any]:
+        """The same in no particular order, with one of them at a time in this process."""
+        for future, numbers in zip(self.futures, self.numbers, strict=True):
+            for place in range(len(numbers)):
+                taken = self.cluster.map(_taken, keys_of(_taken, 1), [place], [future])
+                yield from self.cluster.results(taken)
+                self.cluster.release(taken)
 
 
 def level_out(groups: list[list[Any]]) -> None:
@@ -329,22 +326,22 @@ def _whole(pieces: list[bytes]) -> TaskValue:
     return TaskValue(pickle.loads(b"".join(pieces)))
 
 
-def _made(message: TaskValue, group: Any, *columns: list[Any]) -> TaskValue:
-    make, are_lists = message.value
-    made = [make(*own) for own in zip(value_of(group), *map(value_of, columns), strict=True)]
-    return TaskValue(made if are_lists else made[0])
+def _made(message: TaskValue, *columns: Any) -> TaskValue:
+    each = zip(*map(value_of, columns), strict=True)
+    return TaskValue([message.value(*own) for own in each])
 
 
-def _answered(message: TaskValue, group: Any, *columns: list[Any]) -> TaskValue:
+def _taken(place: int, group: TaskValue) -> TaskValue:
+    return TaskValue(group.value[place])
+
+
+def _answered(message: TaskValue, group: TaskValue) -> TaskValue:
+    """The answer of some parts, or what these change to."""
+    if isinstance(message.value, PartsChange):
+        return group.changed(message.value)
     of, join, change = message.value
-    if change is not None:
-        group = group.changed(change)
-    answers = [of(*own) for own in zip(value_of(group), *map(value_of, columns), strict=True)]
-    return TaskValue(joined(answers, join))
-
-
-def _changed(message: TaskValue, group: TaskValue) -> TaskValue:
-    return group.changed(message.value)
+    parts = group.value if change is None else group.changed(change).value
+    return TaskValue(joined([of(part) for part in parts], join))
 
 
 def _joined(message: TaskValue, parts: list[Any]) -> TaskValue:

@@ -13,19 +13,17 @@ from shapetree._core.columns import Columns
 from shapetree.dask._cluster import ClusterParts
 from shapetree.dask._lazy import with_whole_rows
 from shapetree.dask._tasks import (
-    KeptRows,
-    Weighing,
+    PartRows,
+    keep_rows,
     part_of_table,
     recode_part,
     table_of_part,
-    targets_and_evidence,
     targets_of_part,
 )
 from shapetree.data._binning import BinnedTable, FeatureBins
-from shapetree.data._map_join import MappedParts
-from shapetree.data._parts import join_distinct
+from shapetree.data._map_join import Parts
 from shapetree.data._sums import Numbers, weight_of
-from shapetree.data._table import Table, still_kept, with_seen
+from shapetree.data._table import FeatureInfo, Table, still_kept
 from shapetree.fit._training_rows import TrainingRows
 
 # --- the parts of collections ---
@@ -98,27 +96,13 @@ def _check_divisions(X: Any, other: Any, name: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DaskTable(Table):
-    """A table whose values are on workers.
+    """A table whose values are on workers."""
 
-    Attributes
-    ----------
-    encoded : ClusterParts
-        An `EncodedPart` of every part.
-    lengths : int array of shape (n_parts,)
-        Numbers of their rows.
-    weighing : Weighing or None
-        How rows are weighed.
-    kept : boolean array or None
-        Which rows of the parts are the table's; None for all.
-    needed : tuple of int
-        Features whose own values splits read.
-    """
-
-    encoded: ClusterParts = field(kw_only=True)
-    lengths: np.ndarray = field(kw_only=True)
-    weighing: Weighing | None = None
-    kept: np.ndarray | None = None
-    needed: tuple[int, ...] = ()
+    encoded: ClusterParts = field(kw_only=True)  # `PartRows` of every part
+    lengths: np.ndarray = field(kw_only=True)  # numbers of their rows
+    n_counted: int | None = None  # how many rows all of them count as; None if each is one
+    kept: np.ndarray | None = None  # which rows of the parts are the table's; None for all
+    needed: tuple[int, ...] = ()  # features whose own values splits read
 
     def take(self, kept: np.ndarray) -> DaskTable:
         """Keep the rows that a boolean mask marks."""
@@ -127,47 +111,41 @@ class DaskTable(Table):
 
     def in_memory(self) -> Table:
         """The same rows, with all values in this process."""
-        parts = self.encoded.each(table_of_part, self.kept_rows).results()
+        parts = self.rows.make(table_of_part).results()
         each = zip(*(part.columns for part in parts), strict=True)
         columns: list[np.ndarray | None] = [np.concatenate(column) for column in each]
         return Table(self.n_rows, self.features, columns, self.has_names)
 
-    def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> MappedParts:
+    def parts(self, needed: Iterable[int], counts: np.ndarray | None, what: str = "") -> Parts:
         """Parts of the rows on workers; see `Table`."""
-        weighing = None if counts is None else self.weighing
-        values = partial(part_of_table, weighing=weighing, needed=tuple(needed))
-        return self.encoded.map(values, self.kept_rows)
+        has_counts = counts is not None
+        return self.rows.map(partial(part_of_table, needed=tuple(needed), has_counts=has_counts))
 
     def with_values(self, needed: Any, what: str = "") -> DaskTable:
         """The table, of which splits will read the values of some features."""
         return replace(self, needed=tuple(needed))
 
-    def with_seen_categories(self) -> DaskTable:
-        """The same rows, without categories that none of them has; see `Table`."""
-        tables = self.encoded.map(table_of_part, self.kept_rows)
-        seen = tables.ask(Table.seen_codes, join_distinct)
-        features = with_seen(self.features, seen)
-        if features == self.features:
-            return self
-        encoded = self.encoded.each(recode_part, features=features)
+    def with_features(self, features: tuple[FeatureInfo, ...]) -> DaskTable:
+        """The same rows, coded by the categories of other features; all others are missing."""
+        encoded = self.encoded.make(recode_part, features=features)
         return replace(self, features=features, encoded=encoded)
 
-    @property
-    def first_rows(self) -> list[int]:
-        """Number of each part's first row among all rows."""
-        return np.cumsum([0, *self.lengths])[:-1].tolist()
-
     @cached_property
-    def kept_rows(self) -> list[Any]:
-        """Which rows of every part are kept, as messages to workers."""
+    def rows(self) -> ClusterParts:
+        """`PartRows` of every part, which know which of their rows are the table's."""
         if self.kept is None:
-            return [KeptRows(None, first) for first in self.first_rows]
-        masks = np.split(self.kept, self.first_rows[1:])
-        before = np.cumsum([0, *map(np.count_nonzero, masks)]).tolist()
-        return [
-            self.encoded.cluster.message(KeptRows(np.packbits(mask), first))
-            for mask, first in zip(masks, before, strict=False)
-        ]
+            return self.encoded
+        firsts = first_rows(self.lengths)
+        masks = np.split(self.kept, firsts[1:])
+        before = np.append(0, np.cumsum(self.kept))[firsts].tolist()
+        n, message = len(masks), self.encoded.cluster.message
+        bits = [message(np.packbits(mask), n) for mask in masks]
+        return self.encoded.make(keep_rows, bits, before)
+
+
+def first_rows(lengths: np.ndarray) -> list[int]:
+    """Number of the first row of each part, among the rows of all."""
+    return np.cumsum([0, *lengths])[:-1].tolist()
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,14 +158,9 @@ class DaskTrainingRows(TrainingRows):
         return self.table
 
     @property
-    def _weighing(self) -> Weighing | None:
-        return None if self.weights is None else self._table.weighing
-
-    @cached_property
     def remote(self) -> Numbers:
         """Targets and weights of all rows."""
-        parts = self._table.encoded.together(targets_and_evidence, weighing=self._weighing)
-        return Numbers(parts, self.table.n_rows)
+        return Numbers(self._table.encoded.map(PartRows.numbers), self.table.n_rows)
 
     @property
     def total_weight(self) -> float:
@@ -197,8 +170,7 @@ class DaskTrainingRows(TrainingRows):
     @property
     def n_counted(self) -> int:
         """Number of rows, each as often as it counts."""
-        weighing = self._weighing
-        counted = None if weighing is None else weighing.n_counted
+        counted = self._table.n_counted
         return self.table.n_rows if counted is None else counted
 
     def gather(self) -> TrainingRows:
@@ -211,8 +183,8 @@ class DaskTrainingRows(TrainingRows):
         dtype = np.dtype(np.float64)
         if self.n_classes is not None:
             dtype = np.min_scalar_type(max(self.n_classes) - 1)
-        parts = self._table.encoded.each(targets_of_part, dtype=dtype, weighing=self._weighing)
-        targets, weights, counts = zip(*parts.results(), strict=True)
+        parts = self._table.encoded.make(targets_of_part, dtype=dtype).results()
+        targets, weights, counts = zip(*parts, strict=True)
         every = None if self.weights is None else np.concatenate(weights)
         times = None if self.counts is None else np.concatenate(counts)
         about = np.concatenate(targets), self.classes, every, self.weight_size, times
@@ -225,20 +197,22 @@ class DaskTrainingRows(TrainingRows):
 
 @dataclass(frozen=True, eq=False)
 class DaskBins(BinnedTable):
-    """Bins that are on workers: of all rows of the parts, also of those that are not kept.
+    """Bins that are on workers: of all rows of the parts, also of those that are not kept."""
 
-    Attributes
-    ----------
-    parts : ClusterParts
-        Columns of bins, of every part.
-    """
-
-    parts: ClusterParts = field(kw_only=True)
+    parts: ClusterParts = field(kw_only=True)  # a `BinnedTable` of every part
 
     @classmethod
     def of(cls, features: tuple[FeatureBins, ...], n_rows: int, parts: ClusterParts) -> DaskBins:
         """Bins of the rows of a table."""
         return cls(features, Columns([None] * len(features), n_rows), parts=parts)
+
+    def without_order(self) -> DaskBins:
+        """The same, but categories with an order of their own have none."""
+        features, parts = (
+            super().without_order().features,
+            self.parts.make(BinnedTable.without_order),
+        )
+        return DaskBins.of(features, self.n_rows, parts)
 
     def take(self, kept: np.ndarray) -> DaskBins:
         """Keep the rows that a boolean mask marks; the table knows which these are."""

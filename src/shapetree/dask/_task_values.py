@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
+from distributed.sizeof import safe_sizeof
 
 from shapetree._core.columns import Columns
 from shapetree.data._table import Table
@@ -50,14 +50,16 @@ class TaskValue:
                 self._changed = change.name, TaskValue(parts)
             return self._changed[1]
 
-    def __reduce__(self) -> Any:
-        return _task_value, (pickle.dumps(self.value, protocol=5),)
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        sent = pickle.dumps(self.value, protocol=5)
+        # As a buffer, Dask sends it without another copy.
+        return _task_value, (pickle.PickleBuffer(sent) if protocol >= 5 else sent,)
 
     def __sizeof__(self) -> int:
         return bytes_of(self.value)
 
 
-def _task_value(pickled: bytes) -> TaskValue:
+def _task_value(pickled: Any) -> TaskValue:
     return TaskValue(pickle.loads(pickled))
 
 
@@ -88,4 +90,4 @@ def bytes_of(value: Any) -> int:
         return bytes_of(list(vars(value.goal).values())) + 8 * value.n_rows
     if is_dataclass(value):
         return sum(bytes_of(getattr(value, field.name)) for field in fields(value))
-    return sys.getsizeof(value) if value is None else 100
+    return int(safe_sizeof(value))

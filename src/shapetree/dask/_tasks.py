@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -24,25 +25,22 @@ from shapetree.data._fingerprint import Fingerprint
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._map_join import add
 from shapetree.data._parts import (
-    EncodedPart,
     PartDescription,
     PartSample,
     Reading,
-    description_of,
-    distinct_classes,
     empty_description,
     encode_features,
     errors_prefixed_by,
     join_descriptions,
     join_samples,
+    read_part,
     sample_part,
 )
-from shapetree.data._sums import WeightScaling, on_grid
-from shapetree.data._table import FeatureInfo, Table, TablePart, read_table
+from shapetree.data._sums import Pair, WeightScaling, on_grid
+from shapetree.data._table import FeatureInfo, Table, TablePart
 from shapetree.data._targets import Goal
 from shapetree.fit._row_hashes import TargetCodes, profiles_of_categories, recoded, times_of
 from shapetree.fit._training_rows import importance_by_class, total_of
-from shapetree.grow._joined_rows import PartOfRows
 from shapetree.grow._local import LocalRows
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of, leaves_of_bins
@@ -51,54 +49,82 @@ from shapetree.tree._sketcher import SketchedPart, sole_target
 # --- reading ---
 
 
-class Look(NamedTuple):
-    """What some parts hold.
+class GivenPart(NamedTuple):
+    """A part's rows as they are given; weights may be None."""
 
-    Attributes
-    ----------
-    found : PartDescription
-    lengths : tuple of int
-        Numbers of the parts' rows.
-    weight : float or None
-        What weights add up to.
-    has_names : bool
-    prints : tuple of Fingerprint
-        Of the parts' rows.
-    """
+    X: Any
+    y: Any
+    weights: Any
+    number: int
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return f"part {self.number}"
+
+
+class PartRows(NamedTuple):
+    """A part's rows as they are learnt from; see `TrainingRows`."""
+
+    table: Table
+    targets: np.ndarray
+    weights: np.ndarray | None  # as the user gives them, until these are taken as evidence
+    counts: np.ndarray | None = None
+    first_row: int = 0  # number of the first among the rows of all parts
+    kept: np.ndarray | None = None  # a bit for each row that is learnt from; None for all
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, whether kept or not."""
+        return self.table.n_rows
+
+    def numbers(self) -> Pair:
+        """Targets and weights; see `Numbers`."""
+        return self.targets, self.weights
+
+    def of(self, rows: Any) -> Any:
+        """What is kept of a table, or of bins."""
+        if self.kept is None:
+            return rows
+        return rows.take(np.unpackbits(self.kept, count=rows.n_rows).view(bool))
+
+    def take(self, kept: np.ndarray) -> PartRows:
+        """Rows that a boolean mask marks."""
+        weights = None if self.weights is None else self.weights[kept]
+        counts = None if self.counts is None else self.counts[kept]
+        return PartRows(self.table.take(kept), self.targets[kept], weights, counts, self.first_row)
+
+    def with_columns(self, needed: Collection[int]) -> PartRows:
+        """The rows that are kept, with the values of some features."""
+        columns = [c if j in needed else None for j, c in enumerate(self.table.columns)]
+        rows = self._replace(table=replace(self.table, columns=columns))
+        kept: PartRows = self.of(rows)
+        return kept
+
+
+class Look(NamedTuple):
+    """What some parts hold."""
 
     found: PartDescription
-    lengths: tuple[int, ...]
-    weight: float | None
+    prints: dict[int, Fingerprint]  # of the rows of each part
+    weight: float | None  # what weights add up to
     has_names: bool
-    prints: tuple[Fingerprint, ...]
 
 
-def look_at_part(X: Any, y: Any, weights: Any, part: str, reading: Reading, names: Any) -> Look:
-    """Read a part, and say what it holds.
-
-    Parameters
-    ----------
-    X, y, weights
-        The part's rows; weights may be None.
-    part : str
-        What messages call it.
-    reading : Reading
-    names : list or None
-        Columns that X must have.
-    """
-    with errors_prefixed_by(part):
+def look_at_part(part: GivenPart, reading: Reading, names: list[Any] | None) -> Look:
+    """Read a part, and say what it holds; `names` are columns that it must have."""
+    X, y, weights, number = part
+    with errors_prefixed_by(part.name):
         _check_columns(X, names)
         _check_steps(X, y, weights)
-        own_print = (fingerprint_of(X, y, weights),)
+        prints = {number: fingerprint_of(X, y, weights)}
         if len(X) == 0:
-            nothing = empty_description(reading), (0,), None if weights is None else 0.0
-            return Look(*nothing, False, own_print)
-        table = read_table(X, reading.categorical_features)
+            weight = None if weights is None else 0.0
+            return Look(empty_description(reading), prints, weight, False)
         targets, own = _read_targets(y, reading.has_classes), _read_weights(weights)
-        classes = distinct_classes(targets)[0] if reading.has_classes else None
-        found = description_of(table, targets, own, classes, part)
+        table, found, _ = read_part(X, targets, own, reading, part.name)
         weight = None if own is None else total_of(own)
-        return Look(found, (table.n_rows,), weight, table.has_names, own_print)
+        return Look(found, prints, weight, table.has_names)
 
 
 def fingerprint_of(*given: Any) -> Fingerprint:
@@ -115,30 +141,28 @@ def fingerprint_of(*given: Any) -> Fingerprint:
     return found
 
 
-def join_looks(parts: list[Look]) -> Look:
-    """What parts that follow each other hold together."""
-    found = join_descriptions([part.found for part in parts])
-    weights = [part.weight for part in parts if part.weight is not None]
+def join_looks(looks: list[Look]) -> Look:
+    """What several parts hold together; messages name the first of those that differ."""
+    looks = sorted(looks, key=lambda look: min(look.prints))
+    weights = [look.weight for look in looks if look.weight is not None]
     return Look(
-        found,
-        tuple(length for part in parts for length in part.lengths),
+        join_descriptions([look.found for look in looks]),
+        {number: each for look in looks for number, each in look.prints.items()},
         total_of(np.array(weights)) if weights else None,
-        any(part.has_names for part in parts),
-        tuple(each for part in parts for each in part.prints),
+        any(look.has_names for look in looks),
     )
 
 
 def encode_rows(
-    X: Any,
-    y: Any,
-    weights: Any,
-    part: str,
+    part: GivenPart,
     first_print: Fingerprint,
+    first_row: int,
     reading: Reading,
     found: PartDescription,
-) -> EncodedPart:
+) -> PartRows:
     """A part as it is learnt from, without rows that weigh nothing."""
-    with errors_prefixed_by(part):
+    X, y, weights, _ = part
+    with errors_prefixed_by(part.name):
         # If a worker is lost, Dask makes the part anew.
         difference = fingerprint_of(X, y, weights).differs_from(first_print)
         if difference is not None:
@@ -151,28 +175,27 @@ def encode_rows(
         if table.n_rows == 0:
             kind = np.int32 if reading.has_classes else np.float64
             nothing = np.empty((0, len(reading.targets)), kind)
-            return EncodedPart(table, nothing, None if weights is None else np.empty(0))
+            own = None if weights is None else np.empty(0)
+            return PartRows(table, nothing, own, first_row=first_row)
         targets = _read_targets(y, reading.has_classes)
         if found.classes is not None:
             targets = number_classes(targets, found.classes)
-        return with_weight(EncodedPart(table, targets, _read_weights(weights)), None)
+        rows = PartRows(table, targets, _read_weights(weights), first_row=first_row)
+        return with_weight(rows, None)
 
 
-def with_weight(part: EncodedPart, factors: list[np.ndarray] | None) -> EncodedPart:
+def with_weight(part: PartRows, factors: list[np.ndarray] | None) -> PartRows:
     """The rows of a part that weigh anything."""
     if part.weights is None and factors is None:
         return part
     given, importance = weights_and_importance(part, factors)
     kept = given > 0 if importance is None else given * importance > 0
-    if kept.all():
-        return part
-    own = None if part.weights is None else part.weights[kept]
-    return EncodedPart(part.table.take(kept), part.targets[kept], own)
+    return part if kept.all() else part.take(kept)
 
 
-def length_of(part: EncodedPart) -> list[int]:
-    """Number of a part's rows, in a list."""
-    return [part.table.n_rows]
+def length_of(part: PartRows) -> int:
+    """Number of a part's rows."""
+    return part.n_rows
 
 
 def _check_columns(X: Any, names: Any) -> None:
@@ -222,144 +245,80 @@ def _read_weights(weights: Any) -> np.ndarray | None:
 # --- weights ---
 
 
-def weights_and_importance(
-    part: EncodedPart, factors: list[np.ndarray] | None
-) -> tuple[np.ndarray, np.ndarray | None]:
+def weights_and_importance(part: PartRows, factors: list[np.ndarray] | None) -> Pair:
     """Weights of a part's rows, and what these are multiplied by for their classes."""
-    weights = np.ones(len(part.targets)) if part.weights is None else part.weights
-    if factors is None:
-        return weights, None
-    return weights, importance_by_class(part.targets, factors)
+    weights = np.ones(part.n_rows) if part.weights is None else part.weights
+    return weights, None if factors is None else importance_by_class(part.targets, factors)
 
 
-class Weighing(NamedTuple):
-    """How a part's rows are weighed, agreed for all.
-
-    Attributes
-    ----------
-    evidence : WeightScaling
-    factors : list of arrays or None
-        Weights of the classes of each output, if these have any.
-    n_counted : int or None
-        How many rows all of them count as, if some count as several.
-    """
-
-    evidence: WeightScaling
-    factors: list[np.ndarray] | None
-    n_counted: int | None
+def with_evidence(
+    part: PartRows,
+    first_row: int,
+    evidence: WeightScaling,
+    factors: list[np.ndarray] | None,
+    are_weighed: bool,
+    are_counted: bool,
+) -> PartRows:
+    """The rows with their weights as evidence, as it was agreed for all rows."""
+    own = evidence.of(*weights_and_importance(part, factors)) if are_weighed else None
+    counts = part.weights if are_counted else None
+    return part._replace(weights=own, counts=counts, first_row=first_row)
 
 
-def targets_and_evidence(
-    part: EncodedPart, weighing: Weighing | None
-) -> tuple[np.ndarray, np.ndarray | None]:
-    """Targets and evidence of a part's rows."""
-    if weighing is None:
-        return part.targets, None
-    given, importance = weights_and_importance(part, weighing.factors)
-    return part.targets, weighing.evidence.of(given, importance)
-
-
-def counts_of(part: EncodedPart, weighing: Weighing | None) -> np.ndarray | None:
-    """How many rows each of a part counts as; None for one."""
-    return None if weighing is None or weighing.n_counted is None else part.weights
-
-
-def targets_of_part(part: EncodedPart, dtype: Any, weighing: Weighing | None) -> Any:
-    """Targets of a part's rows as numbers of some type, their evidence, and their counts."""
-    targets, evidence = targets_and_evidence(part, weighing)
-    return targets.astype(dtype), evidence, counts_of(part, weighing)
-
-
-def classes_and_weights(part: EncodedPart) -> tuple[np.ndarray, np.ndarray | None]:
-    """Numbers of classes of a part's rows, and the rows' own weights."""
-    return part.targets, part.weights
+def targets_of_part(part: PartRows, dtype: Any) -> Any:
+    """Targets of a part's rows as numbers of some type, their weights, and their counts."""
+    return part.targets.astype(dtype), part.weights, part.counts
 
 
 # --- rows that are kept ---
 
 
-class KeptRows(NamedTuple):
-    """Which of a part's rows are kept, and where they stand among all that are.
-
-    Attributes
-    ----------
-    bits : bytes or None
-        A bit for each row; None for all.
-    first_row : int
-        Number of the first.
-    """
-
-    bits: np.ndarray | None
-    first_row: int
-
-    def of(self, rows: Any) -> Any:
-        """What is kept of an array, of a table, or of bins; None of nothing."""
-        if self.bits is None or rows is None:
-            return rows
-        n_rows = len(rows) if isinstance(rows, np.ndarray) else rows.n_rows
-        mask = np.unpackbits(self.bits, count=n_rows).view(bool)
-        return rows[mask] if isinstance(rows, np.ndarray) else rows.take(mask)
+def keep_rows(part: PartRows, kept: np.ndarray, first_row: int) -> PartRows:
+    """The part, of which some rows are kept, and the first of these has another number."""
+    return part._replace(kept=kept, first_row=first_row)
 
 
-def table_of_part(
-    part: EncodedPart, kept: KeptRows, features: Sequence[int] | None = None
-) -> Table:
-    """The rows of a part that are kept, with all features or some."""
-    table = part.table
-    if features is not None:
-        wanted = set(features)
-        columns = [c if j in wanted else None for j, c in enumerate(table.columns)]
-        table = Table(table.n_rows, table.features, columns, table.has_names)
-    kept_table: Table = kept.of(table)
-    return kept_table
+def table_of_part(part: PartRows) -> Table:
+    """The rows of a part that are kept, with all features."""
+    table: Table = part.of(part.table)
+    return table
 
 
-def part_of_table(
-    part: EncodedPart, kept: KeptRows, weighing: Weighing | None, needed: tuple[int, ...]
-) -> TablePart:
+def part_of_table(part: PartRows, needed: tuple[int, ...], has_counts: bool) -> TablePart:
     """The values of some features in a part's rows."""
-    counts = kept.of(counts_of(part, weighing))
-    return TablePart(table_of_part(part, kept, needed), kept.first_row, counts)
+    rows = part.with_columns(needed)
+    return TablePart(rows.table, rows.first_row, rows.counts if has_counts else None)
 
 
-def recode_part(part: EncodedPart, features: tuple[FeatureInfo, ...]) -> EncodedPart:
+def recode_part(part: PartRows, features: tuple[FeatureInfo, ...]) -> PartRows:
     """A part whose categories are those of other features; all others are missing."""
     return part._replace(table=part.table.with_features(features))
 
 
 # --- bins ---
 
-# A sample of rows, and their weights.
-WeightedSample = tuple[PartSample, np.ndarray | None]
-
 
 def sample_of(
-    part: EncodedPart, first_row: int, n_total: int, weighing: Weighing | None
-) -> WeightedSample:
-    """Rows of a part that bins are made of, and their weights."""
-    sample = sample_part(part.table, first_row, n_total)
-    _, weights = targets_and_evidence(part, weighing)
-    return sample, None if weights is None else weights[sample.rows - first_row]
-
-
-def features_of_sample(sampled: WeightedSample, first: int, last: int) -> WeightedSample:
-    """A sample of the features first..last-1."""
-    sample, weights = sampled
-    return sample._replace(columns=sample.columns[first:last]), weights
-
-
-def join_weighted(parts: list[WeightedSample]) -> WeightedSample:
-    """The sample of some parts, in whatever order: bins do not depend on it."""
-    samples, weights = zip(*parts, strict=True)
-    return join_samples(samples), None if weights[0] is None else np.concatenate(weights)
+    part: PartRows, first: int, last: int, n_total: int
+) -> list[tuple[PartSample, np.ndarray | None]]:
+    """Rows of a part that bins of the features first..last-1 are made of, and their weights."""
+    table = part.table
+    some = Table(table.n_rows, table.features[first:last], table.columns[first:last])
+    sample = sample_part(some, part.first_row, n_total)
+    weights = None if part.weights is None else part.weights[sample.rows - part.first_row]
+    return [(sample, weights)]
 
 
 def binning_of(
-    sampled: WeightedSample, features: tuple[FeatureInfo, ...], is_sample: bool, max_bins: int
+    samples: list[tuple[PartSample, np.ndarray | None]],
+    features: tuple[FeatureInfo, ...],
+    is_sample: bool,
+    max_bins: int,
 ) -> Binning:
-    """Bins of some features, from a sample of their values."""
-    sample, weights = sampled
-    return find_binning(sample.table(features), None, is_sample, weights, max_bins, 1)
+    """Bins of some features, from samples of the parts, which come in any order."""
+    each, weights = zip(*samples, strict=True)
+    every = None if weights[0] is None else np.concatenate(weights)
+    return find_binning(join_samples(each).table(features), None, is_sample, every, max_bins, 1)
 
 
 def join_binnings(parts: list[Binning]) -> Binning:
@@ -368,15 +327,15 @@ def join_binnings(parts: list[Binning]) -> Binning:
     return Binning(features, tuple(ends for part in parts for ends in part.ends))
 
 
-def bin_part(part: EncodedPart, binnings: list[Binning]) -> Columns:
+def bin_part(part: PartRows, binnings: list[Binning]) -> BinnedTable:
     """Bins of a part's rows."""
     table, binning = part.table, join_binnings(binnings)
     bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
     binning.bin(table, bins, 1)
-    return Columns(bins, table.n_rows)
+    return BinnedTable(binning.features, Columns(bins, table.n_rows))
 
 
-def values_of(part: EncodedPart) -> list[np.ndarray | None]:
+def values_of(part: PartRows) -> list[np.ndarray | None]:
     """Distinct values of every ordered feature of numbers, and None of others."""
     table = part.table
     return [
@@ -397,7 +356,7 @@ def bins_of_values(
     )
 
 
-def bin_values(part: EncodedPart, features: tuple[FeatureBins, ...]) -> Columns:
+def bin_values(part: PartRows, features: tuple[FeatureBins, ...]) -> BinnedTable:
     """Bins of a part's rows where every value has its own."""
     table, bins = part.table, []
     for info, feature, column in zip(table.features, features, table.columns, strict=True):
@@ -409,71 +368,58 @@ def bin_values(part: EncodedPart, features: tuple[FeatureBins, ...]) -> Columns:
             codes = np.searchsorted(feature.low, column, side="right") - 1
             codes[np.isnan(column)] = feature.n_bins
         bins.append(codes.astype(feature.dtype))
-    return Columns(bins, table.n_rows)
+    return BinnedTable(features, Columns(bins, table.n_rows))
 
 
 # --- rows of a fit ---
 
 
 def hold_part(
-    part: EncodedPart,
-    kept: KeptRows,
-    binned: Columns,
-    coarse: Columns | None,
-    features: tuple[FeatureBins, ...],
-    coarse_features: tuple[FeatureBins, ...] | None,
+    part: PartRows,
+    binned: BinnedTable,
+    coarse: BinnedTable | None,
     goal: Goal,
-    weighing: Weighing | None,
     needed: tuple[int, ...],
     unit_of_one: float | None,
-) -> PartOfRows:
-    """A holder of a part's rows.
+) -> LocalRows:
+    """A holder of a part's rows; the goal is what was agreed for all.
 
-    Parameters
-    ----------
-    part : EncodedPart
-    kept : KeptRows
-    binned, coarse : Columns
-        The rows' bins, and those that pairs are screened with; None if they are the same.
-    features, coarse_features : tuples of FeatureBins
-    goal : Goal
-        As it was agreed for all rows.
-    weighing : Weighing or None
-    needed : tuple of int
-        Features whose values are needed.
-    unit_of_one : float or None
-        Grid of the weights of rows that count as one each, though they stand for several.
+    Pairs are screened with coarse bins, if these are others. `unit_of_one` is the grid of weights
+    of rows that count as one each, though they stand for several.
     """
-    targets, weights = map(kept.of, targets_and_evidence(part, weighing))
-    counts = kept.of(counts_of(part, weighing))
+    rows = part.with_columns(needed)
+    weights = None if goal.weights is None else rows.weights
+    counts = None if goal.counts is None else rows.counts
     if unit_of_one is not None:
-        weights, counts = on_grid(weights / counts, unit_of_one), None
-    other = None
-    if coarse_features is not None:
-        other = kept.of(BinnedTable(coarse_features, binned if coarse is None else coarse))
-    return PartOfRows(
-        LocalRows(
-            table_of_part(part, kept, needed),
-            kept.of(BinnedTable(features, binned)),
-            goal.of(targets, weights, counts),
-            1,
-            coarse=other,
-            first_row=kept.first_row,
-        )
+        assert rows.weights is not None
+        weights = on_grid(rows.weights / rows.counts, unit_of_one)
+    return LocalRows(
+        rows.table,
+        part.of(binned),
+        goal.of(rows.targets, weights, counts),
+        1,
+        coarse=None if coarse is None else part.of(coarse),
+        first_row=rows.first_row,
     )
 
 
-def profiles_of_part(
-    binned: Columns,
-    part: EncodedPart,
-    features: tuple[FeatureBins, ...],
-    target_codes: TargetCodes,
-    weighing: Weighing | None,
-) -> dict[int, np.ndarray]:
+class HashedPart(NamedTuple):
+    """Bins of a part's rows, hashes of their targets, and how often each is there."""
+
+    binned: BinnedTable
+    targets: np.ndarray
+    times: np.ndarray | None
+
+
+def hashed_part(part: PartRows, binned: BinnedTable, target_codes: TargetCodes) -> HashedPart:
+    """What hashes of a part's rows are made of."""
+    times = times_of(part.counts, part.counts is not None)
+    return HashedPart(binned, target_codes.hashes(part.targets), times)
+
+
+def profiles_of_part(part: HashedPart) -> dict[int, np.ndarray]:
     """What categories hold, summed over a part's rows."""
-    counts = counts_of(part, weighing)
-    times = times_of(counts, counts is not None)
-    return profiles_of_categories(binned, features, target_codes.hashes(part.targets), times)
+    return profiles_of_categories(part.binned.columns, part.binned.features, *part[1:])
 
 
 def join_profiles(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
@@ -481,67 +427,37 @@ def join_profiles(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
     return {number: add([part[number] for part in parts]) for number in parts[0]}
 
 
-def keys_of_part(
-    binned: Columns,
-    part: EncodedPart,
-    codes: dict[int, np.ndarray],
-    target_codes: TargetCodes,
-    weighing: Weighing | None,
-) -> np.ndarray:
+def keys_of_part(part: HashedPart, codes: dict[int, np.ndarray]) -> np.ndarray:
     """Keys that tell columns apart, summed over a part's rows."""
-    counts = counts_of(part, weighing)
-    times = times_of(counts, counts is not None)
-    return np.asarray(
-        keys_of_columns(recoded(binned, codes), target_codes.hashes(part.targets), times)
-    )
+    return np.asarray(keys_of_columns(recoded(part.binned.columns, codes), *part[1:]))
 
 
-def hashes_of_part(binned: Columns, codes: dict[int, np.ndarray], keys: np.ndarray) -> np.ndarray:
+def hashes_of_part(part: HashedPart, codes: dict[int, np.ndarray], keys: np.ndarray) -> np.ndarray:
     """A hash of each row."""
-    return np.asarray(hash_rows(recoded(binned, codes), keys))
+    return np.asarray(hash_rows(recoded(part.binned.columns, codes), keys))
 
 
-def leaves_of_part(
-    part: EncodedPart,
-    kept: KeptRows,
-    binned: Columns,
-    features: tuple[FeatureBins, ...],
-    tree: TreeArrays,
-) -> np.ndarray:
+def leaves_of_part(part: PartRows, binned: BinnedTable, tree: TreeArrays) -> np.ndarray:
     """Leaves of a part's rows, by their bins."""
-    table = table_of_part(part, kept)
-    leaves = leaves_of_bins(tree, table, kept.of(BinnedTable(features, binned)), 1)
+    leaves = leaves_of_bins(tree, table_of_part(part), part.of(binned), 1)
     return leaves.astype(np.min_scalar_type(tree.node_count))
 
 
-def leaves_in_trees(part: EncodedPart, kept: KeptRows, trees: tuple[TreeArrays, ...]) -> np.ndarray:
-    """Leaves of a part's rows in several trees, (n_rows, n_trees)."""
-    table = table_of_part(part, kept)
+def leaves_in_trees(part: PartRows, trees: tuple[TreeArrays, ...]) -> tuple[int, np.ndarray]:
+    """Number of a part's first row, and leaves of its rows in several trees, (n_rows, n_trees)."""
+    table = table_of_part(part)
     leaves = [leaves_of(tree, table, 1) for tree in trees]
     most = max(tree.node_count for tree in trees)
-    return np.stack(leaves, axis=1).astype(np.min_scalar_type(most))
+    return part.first_row, np.stack(leaves, axis=1).astype(np.min_scalar_type(most))
 
 
 def sketch_part(
-    part: EncodedPart,
-    kept: KeptRows,
-    binned: Columns,
-    tree: TreeArrays,
-    features: tuple[FeatureBins, ...],
-    has_classes: bool,
-    weighing: Weighing | None,
+    part: PartRows, binned: BinnedTable, tree: TreeArrays, has_classes: bool
 ) -> SketchedPart:
     """A part's rows under a finished tree."""
-    targets, weights = map(kept.of, targets_and_evidence(part, weighing))
-    counts = kept.of(counts_of(part, weighing))
-    y = sole_target(targets, has_classes)
+    rows = part.with_columns(tree.features_of_pairs)
+    y = sole_target(rows.targets, has_classes)
     assert y is not None
-    return SketchedPart(
-        tree,
-        table_of_part(part, kept, tree.features_of_pairs),
-        kept.of(BinnedTable(features, binned)),
-        y,
-        None if counts is None else counts.astype(np.int32),
-        weights,
-        kept.first_row,
-    )
+    counts = None if rows.counts is None else rows.counts.astype(np.int32)
+    about = tree, rows.table, part.of(binned), y, counts, rows.weights
+    return SketchedPart(*about, first_row=rows.first_row)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
@@ -151,7 +150,8 @@ class Questions:
         """Answers of all parts."""
         if len(self.questions) == 1:
             return [parts.ask(*self.questions[0])]
-        return list(parts.ask(self, self.join, self.finish))
+        has_finish = any(question.finish is not None for question in self.questions)
+        return list(parts.ask(self, self.join, self.finish if has_finish else None))
 
 
 def _run_alone(inquiry: Inquiry[Result], parts: Parts) -> Result:
@@ -202,7 +202,15 @@ def joined(answers: Sequence[Any], join: Join) -> Any:
 
 def add(answers: Sequence[Any]) -> Any:
     """Join sums."""
-    return reduce(np.add, answers)  # of the same type
+    first, *others = answers
+    if not others:
+        return first
+    total = np.add(first, others[0])
+    for each in others[1:]:
+        # Where types are the same, in the memory that is there.
+        is_room = isinstance(total, np.ndarray) and total.dtype == np.result_type(total, each)
+        total = np.add(total, each, out=total if is_room else None)
+    return total
 
 
 def add_each(answers: Sequence[Any]) -> Any:
@@ -224,3 +232,9 @@ def every(answers: Sequence[Any]) -> Any:
 def one_after_another(answers: Sequence[Sequence[Any]]) -> list[Any]:
     """Join lists of what parts have, in their order."""
     return [each for answer in answers for each in answer]
+
+
+def join_distinct(parts: Sequence[list[Any]]) -> list[Any]:
+    """Distinct values of every feature in all parts; None where no part has any."""
+    each = ([own for own in of_parts if own is not None] for of_parts in zip(*parts, strict=True))
+    return [np.unique(np.concatenate(told)) if told else None for told in each]

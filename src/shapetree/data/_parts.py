@@ -22,7 +22,7 @@ from shapetree.data._columns import factorize, sorted_categories
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._open import MAX_ROWS
 from shapetree.data._sampling import sampled
-from shapetree.data._table import FeatureInfo, Table, encode_table
+from shapetree.data._table import FeatureInfo, Table, encode_table, read_table
 
 
 @dataclass(frozen=True)
@@ -54,25 +54,14 @@ class SeenFeature(NamedTuple):
 
 @dataclass(frozen=True)
 class PartDescription:
-    """What some parts hold.
-
-    Attributes
-    ----------
-    n_rows : int
-    n_weighted : int
-        Rows whose weight is not zero.
-    seen : tuple of SeenFeature
-        None of a part without rows.
-    classes : tuple of arrays or None
-        Distinct labels of each output, sorted; None for numbers.
-    least, greatest : arrays of shape (n_outputs,)
-        Of the targets; an infinite range for classes.
-    """
+    """What some parts hold."""
 
     n_rows: int
-    n_weighted: int
-    seen: tuple[SeenFeature, ...]
+    n_weighted: int  # rows whose weight is not zero
+    seen: tuple[SeenFeature, ...]  # none of a part without rows
+    # Distinct labels of each output, sorted; None for numbers.
     classes: tuple[np.ndarray, ...] | None
+    # The ends of each output's targets; an infinite range for classes.
     least: np.ndarray
     greatest: np.ndarray
 
@@ -82,40 +71,20 @@ class PartDescription:
         return tuple(each.info for each in self.seen)
 
 
-class EncodedPart(NamedTuple):
-    """A part as it is learnt from.
-
-    Attributes
-    ----------
-    table : Table
-    targets : array of shape (n_rows, n_outputs)
-        Numbers, or numbers of classes.
-    weights : array of shape (n_rows,) or None
-        As the user gives them.
-    """
-
-    table: Table
-    targets: np.ndarray
-    weights: np.ndarray | None
-
-
 def empty_description(reading: Reading) -> PartDescription:
     """What a part without rows holds."""
     ends = np.full(len(reading.targets), np.inf)
     return PartDescription(0, 0, (), None, ends, -ends)
 
 
-def description_of(
-    table: Table,
-    targets: np.ndarray,
-    weights: np.ndarray | None,
-    classes: tuple[np.ndarray, ...] | None,
-    part: str,
-) -> PartDescription:
-    """What a part holds that has been read by `read_table` and `read_part_targets`.
+def read_part(
+    X: Any, targets: np.ndarray, weights: np.ndarray | None, reading: Reading, part: str
+) -> tuple[Table, PartDescription, np.ndarray]:
+    """Read a part's features; the table, what the part holds, and targets or numbers of classes.
 
-    The distinct classes of its targets are given, or None if these are numbers.
+    Targets and weights have been checked.
     """
+    table, classes = read_table(X, reading.categorical_features), None
     seen = [
         SeenFeature(info, part, _is_blank(info, column))
         for info, column in zip(table.features, table.columns, strict=True)
@@ -123,9 +92,15 @@ def description_of(
     n_weighted = table.n_rows if weights is None else int(np.count_nonzero(weights))
     nothing = np.full(targets.shape[1], np.inf)
     least, greatest = nothing, -nothing
-    if classes is None:
+    if reading.has_classes:
+        with warnings.catch_warnings():
+            # A part may be too small to distinguish classes from numbers.
+            warnings.simplefilter("ignore", UserWarning)
+            classes, targets = find_classes(targets)
+    else:
         least, greatest = targets.min(axis=0), targets.max(axis=0)
-    return PartDescription(table.n_rows, n_weighted, tuple(seen), classes, least, greatest)
+    about = table.n_rows, n_weighted, tuple(seen), classes, least, greatest
+    return table, PartDescription(*about), targets
 
 
 def join_descriptions(parts: Sequence[PartDescription]) -> PartDescription:
@@ -221,17 +196,10 @@ def encode_features(
 
 
 class PartSample(NamedTuple):
-    """Values of a part's rows that belong to the sample which bins are made of.
+    """Values of a part's rows that belong to the sample which bins are made of."""
 
-    Attributes
-    ----------
-    rows : int64 array
-        Their numbers among all rows.
-    columns : list of arrays or None
-        Numbers of each feature; None for categories, whose bins are known without.
-    """
-
-    rows: np.ndarray
+    rows: np.ndarray  # their numbers among all rows
+    # Numbers of each feature; None for categories, whose bins are known without.
     columns: list[np.ndarray | None]
 
     def table(self, features: Sequence[FeatureInfo]) -> Table:
@@ -263,12 +231,6 @@ def join_samples(parts: Sequence[PartSample]) -> PartSample:
     return PartSample(np.concatenate([part.rows for part in parts]), columns)
 
 
-def join_distinct(parts: Sequence[list[np.ndarray | None]]) -> list[np.ndarray | None]:
-    """Distinct values of every feature in all parts; None where no part has any."""
-    each = ([own for own in of_parts if own is not None] for of_parts in zip(*parts, strict=True))
-    return [np.unique(np.concatenate(told)) if told else None for told in each]
-
-
 # --- targets and weights ---
 
 
@@ -291,14 +253,6 @@ def read_part_targets(
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ValueError(f"column {reading.weight!r} holds weights that are negative or not finite")
     return targets, weights
-
-
-def distinct_classes(targets: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-    """Distinct classes of each output, sorted, and the number of each row's class."""
-    with warnings.catch_warnings():
-        # A part may be too small to distinguish classes from numbers.
-        warnings.simplefilter("ignore", UserWarning)
-        return find_classes(targets)
 
 
 def _values(frame: nw.DataFrame[Any], names: Sequence[str]) -> np.ndarray:

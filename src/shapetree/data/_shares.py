@@ -179,18 +179,10 @@ def _read_shares(shares: Any, classes: np.ndarray) -> np.ndarray:
 
 
 class ShareParts(NamedTuple):
-    """Rows as parts, one for each class that a row has a share of, in the order of the rows.
+    """Rows as parts, one for each class that a row has a share of, in the order of the rows."""
 
-    Attributes
-    ----------
-    row : int array of shape (n_parts,)
-        Which row each is a part of.
-    label : int32 array of shape (n_parts,)
-        Number of its class.
-    """
-
-    row: np.ndarray
-    label: np.ndarray
+    row: np.ndarray  # which row each is a part of
+    label: np.ndarray  # number of its class (int32)
 
     @property
     def first(self) -> np.ndarray:

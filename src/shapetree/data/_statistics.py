@@ -12,22 +12,12 @@ from shapetree._core.criterion import NodeStatistics
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Statistics of the rows of nodes; entry i is a `NodeStatistics`.
-
-    Attributes
-    ----------
-    n_rows : int array of shape (n_nodes,)
-    weight : array of shape (n_nodes,)
-        Sum of the rows' weights.
-    impurity : array of shape (n_nodes,)
-        Mean impurity, in units of the goal's criterion.
-    value : array of shape (n_nodes, n_outputs, n_values)
-        Shares of the classes, or means or medians.
-    """
+    """Statistics of the rows of nodes; entry i is a `NodeStatistics`."""
 
     n_rows: np.ndarray
-    weight: np.ndarray
-    impurity: np.ndarray
+    weight: np.ndarray  # sum of the rows' weights
+    impurity: np.ndarray  # the mean one, in units of the goal's criterion
+    # Shares of the classes, or means or medians; (n_nodes, n_outputs, n_values).
     value: np.ndarray
 
     @classmethod

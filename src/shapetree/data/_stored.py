@@ -18,47 +18,32 @@ from shapetree.data._parts import (
     PartDescription,
     PartSample,
     Reading,
-    description_of,
-    distinct_classes,
     empty_description,
     encode_features,
     errors_prefixed_by,
     join_descriptions,
-    join_distinct,
     join_samples,
+    read_part,
     read_part_targets,
     sample_part,
 )
 from shapetree.data._sampling import SCALE_ROWS, hash_limits
 from shapetree.data._store import Store, room_for
-from shapetree.data._table import FeatureInfo, Table, read_table, still_kept, with_seen
+from shapetree.data._table import FeatureInfo, Table, still_kept
 
 
 @dataclass(frozen=True, eq=False)
 class StoredTable(Table):
-    """A table whose values are in parts; its columns are None unless they are needed.
+    """A table whose values are in parts; its columns are None unless they are needed."""
 
-    Attributes
-    ----------
-    batches : Batches
-        Where the values are.
-    kept : boolean array or None
-        Which rows of the parts are the table's; None for all.
-    sample : PartSample or None
-        Rows that bins can be made of, if they have been read already.
-    ends : array of shape (2, n_features) or None
-        The least and the greatest number of each feature, if all rows have been read already.
-    verbose : int
-        Whether to show how reading goes.
-    encoding : tuple of FeatureInfo or None
-        The features with all categories of the parts, if some belong to none of the kept rows.
-    """
-
-    batches: Batches = field(kw_only=True)
-    kept: np.ndarray | None = None
+    batches: Batches = field(kw_only=True)  # where the values are
+    kept: np.ndarray | None = None  # which rows of the parts are the table's; None for all
+    # Rows that bins can be made of, and the least and the greatest number of each feature,
+    # (2, n_features), if all rows have been read already.
     sample: PartSample | None = None
     ends: np.ndarray | None = None
-    verbose: int = 0
+    verbose: int = 0  # whether to show how reading goes
+    # The features with all categories of the parts, if some belong to none of the kept rows.
     encoding: tuple[FeatureInfo, ...] | None = None
 
     def take(self, kept: np.ndarray) -> StoredTable:
@@ -120,13 +105,8 @@ class StoredTable(Table):
         sample = np.array(values, dtype=np.float64).reshape(len(values), n_kept)
         return least, greatest, self.sample.rows[kept], sample
 
-    def with_seen_categories(self) -> StoredTable:
-        """The same rows, without categories that none of them has; see `Table`."""
-        coded = [j for j, info in enumerate(self.features) if info.is_categorical]
-        seen: list[np.ndarray | None] = [None] * len(self.features)
-        for _, batch in self.read(coded, "finding categories") if coded else ():
-            seen = join_distinct([seen, batch.seen_codes()])
-        features = with_seen(self.features, seen)
+    def with_features(self, features: tuple[FeatureInfo, ...]) -> StoredTable:
+        """The same rows, coded by the categories of other features; all others are missing."""
         return replace(self, features=features, encoding=self.encoding or self.features)
 
     def with_values(self, needed: Iterable[int], what: str = "") -> StoredTable:
@@ -220,14 +200,11 @@ class _FirstPass:
         if len(frame) == 0:
             return
         reading = self._reading
-        table = read_table(frame.select(reading.features).to_native(), reading.categorical_features)
-        targets, weights = read_part_targets(frame, reading)
+        X, (targets, weights) = frame.select(reading.features), read_part_targets(frame, reading)
         first_row = self.found.n_rows
-        classes = None
-        if reading.has_classes:
-            classes, targets = distinct_classes(targets)
-            self._classes.append(classes)
-        described = description_of(table, targets, weights, classes, part)
+        table, described, targets = read_part(X.to_native(), targets, weights, reading, part)
+        if described.classes is not None:
+            self._classes.append(described.classes)
         self.found = join_descriptions([self.found, described])
         self._note_ends(table)
         self._targets.append(targets)

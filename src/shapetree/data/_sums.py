@@ -34,16 +34,9 @@ Pair = tuple[np.ndarray, np.ndarray | None]
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """Numbers of rows, local or remote, and what they are weighed by.
+    """Numbers of rows, local or remote, and what they are weighed by."""
 
-    Attributes
-    ----------
-    parts : Parts
-        A `Pair` of each.
-    n_rows : int
-    """
-
-    parts: Parts
+    parts: Parts  # a `Pair` of each
     n_rows: int
 
     def map(self, make: Callable[..., Pair]) -> Numbers:
@@ -142,26 +135,16 @@ def exact_sums(values: np.ndarray, weights: np.ndarray | None, units: np.ndarray
 
 @dataclass(frozen=True)
 class WeightScaling:
-    """How weights become evidence: agreed for all rows, it can be applied to any part of them.
+    """How weights become evidence: agreed for all rows, it can be applied to any part of them."""
 
-    Attributes
-    ----------
-    are_counts : bool
-        Whether weights count rows, and only what they are multiplied by are shares.
-    exponent, factor : int and float
-        Shares are divided by a power of two and multiplied by a factor; a factor of 0 if all are
-        the same, and count 1.
-    unit : float
-        Of the grid that evidence lies on.
-    size : float
-        What evidence of 1 weighs, but for rounding.
-    """
-
+    # Whether weights count rows, and only what they are multiplied by are shares.
     are_counts: bool
+    # Shares are divided by a power of two and multiplied by a factor; a factor of 0 if all are the
+    # same, and count 1.
     exponent: int
     factor: float
-    unit: float
-    size: float
+    unit: float  # of the grid that evidence lies on
+    size: float  # what evidence of 1 weighs, but for rounding
 
     def of(self, weights: np.ndarray, importance: np.ndarray | None) -> np.ndarray:
         """Evidence of some rows."""

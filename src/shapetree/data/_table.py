@@ -32,7 +32,7 @@ from shapetree.data._columns import (
     recode,
     sorted_categories,
 )
-from shapetree.data._map_join import LocalParts, Parts
+from shapetree.data._map_join import LocalParts, Parts, join_distinct
 from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._moments import DateKind
 from shapetree.data._names import feature_finder, is_index
@@ -59,34 +59,21 @@ def count_taken(kept: Array) -> int:
 
 @dataclass(frozen=True)
 class FeatureInfo:
-    """What training learns about one feature.
+    """What training learns about one feature."""
 
-    Attributes
-    ----------
-    name : str
-        The name of the column; "x0", "x1", … if the table has no names.
-    categories : tuple of str, bool, int or float, or None
-        The distinct levels seen in training: numbers and booleans in ascending order, then strings
-        in ascending order. None for a numeric feature; none are kept of a feature that the tree
-        does not use.
-    is_whole : bool
-        Whether all numbers in training were whole.
-    is_ordered : bool
-        Whether the categories have an order of their own, in which they stand: shape functions then
-        divide them into segments, not into arbitrary subsets.
-    date : {"day", "time", "utc"} or None
-        Whether the column holds dates, and which: whole days, moments without a time zone, or
-        moments in UTC. Its numbers are then seconds since 1970-01-01.
-    held_text : bool
-        Whether categories that are no longer kept were text.
-    """
-
-    name: str
+    name: str  # of the column; "x0", "x1", … if the table has no names
+    # The distinct levels seen in training: numbers and booleans in ascending order, then strings in
+    # ascending order. None for a numeric feature; none are kept of a feature that the tree does not
+    # use.
     categories: tuple[Level, ...] | None = None
-    is_whole: bool = False
+    is_whole: bool = False  # whether all numbers in training were whole
+    # Whether the categories have an order of their own, in which they stand: shape functions then
+    # divide them into segments, not into arbitrary subsets.
     is_ordered: bool = False
+    # Whether the column holds dates, and which: whole days, moments without a time zone, or moments
+    # in UTC. Its numbers are then seconds since 1970-01-01.
     date: DateKind | None = None
-    held_text: bool = False
+    held_text: bool = False  # whether categories that are no longer kept were text
 
     @property
     def is_categorical(self) -> bool:
@@ -131,30 +118,17 @@ class FeatureInfo:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table, column by column.
-
-    Attributes
-    ----------
-    n_rows : int
-        The number of rows.
-    features : tuple of FeatureInfo
-        What is known about each column.
-    columns : list of ndarray of shape (n_rows,) or None
-        A numeric column is float32 or float64, with NaN where a value is missing; it may be a
-        strided, read-only view on the caller's data. A categorical column is contiguous int32:
-        positions in `categories`, with -1 where a value is missing or was not seen in training.
-        None stands for a column that was not asked for.
-    has_names : bool
-        Whether the caller's data has names for its columns, all of them strings.
-    store : Store or None
-        Room for the bins of its rows, if they may not fit into memory.
-    """
+    """A table, column by column."""
 
     n_rows: int
     features: tuple[FeatureInfo, ...]
+    # A numeric column is float32 or float64, with NaN where a value is missing; it may be a
+    # strided, read-only view on the caller's data. A categorical column is contiguous int32:
+    # positions in `categories`, with -1 where a value is missing or was not seen in training. None
+    # stands for a column that was not asked for.
     columns: list[Array | None]
-    has_names: bool = False
-    store: Store | None = None
+    has_names: bool = False  # whether the caller's columns have names, all of them strings
+    store: Store | None = None  # room for the bins of its rows, if they may not fit into memory
 
     @cached_property
     def values(self) -> Columns:
@@ -182,7 +156,9 @@ class Table:
         """The same rows, with all values in this process."""
         return self
 
-    def parts(self, needed: Iterable[int], counts: Array | None) -> Parts:
+    def parts(
+        self, needed: Iterable[int], counts: Array | None, what: str = "describing rows"
+    ) -> Parts:
         """Parts of the rows, a `TablePart` each, for one question.
 
         It reads the columns that are needed. Rows may count as several, if there are counts.
@@ -191,7 +167,7 @@ class Table:
             TablePart(
                 batch, first, None if counts is None else counts[first : first + batch.n_rows]
             )
-            for first, batch in self.read(needed, "describing rows")
+            for first, batch in self.read(needed, what)
         )
 
     def known_sample(self) -> "tuple[Array, Table] | None":
@@ -209,16 +185,18 @@ class Table:
 
         Categories that no row has are gone, unless they have an order of their own.
         """
-        return self.with_features(with_seen(self.features, self.seen_codes()))
-
-    def seen_codes(self) -> list[Array | None]:
-        """Codes that some row has, ascending, of every column of categories that is there."""
-        return [
-            np.unique(codes[codes != MISSING_CODE])
-            if info.is_categorical and codes is not None
-            else None
-            for info, codes in zip(self.features, self.columns, strict=True)
-        ]
+        infos = self.features
+        coded = [j for j, info in enumerate(infos) if info.is_categorical and not info.is_ordered]
+        if not coded:
+            return self
+        seen = self.parts(coded, None, "finding categories").ask(_seen_codes, join_distinct)
+        features = tuple(
+            info
+            if info.categories is None or info.is_ordered or codes is None
+            else replace(info, categories=tuple(info.categories[code] for code in codes.tolist()))
+            for info, codes in zip(infos, seen, strict=True)
+        )
+        return self if features == infos else self.with_features(features)
 
     def with_features(self, features: tuple[FeatureInfo, ...]) -> "Table":
         """The same rows, coded by the categories of other features; all others are missing."""
@@ -242,16 +220,14 @@ class TablePart(NamedTuple):
     counts: Array | None
 
 
-def with_seen(
-    features: Sequence[FeatureInfo], seen: Sequence[Array | None]
-) -> tuple[FeatureInfo, ...]:
-    """Features without categories that no row has, unless these have an order of their own."""
-    return tuple(
-        info
-        if info.categories is None or info.is_ordered or codes is None
-        else replace(info, categories=tuple(info.categories[code] for code in codes.tolist()))
-        for info, codes in zip(features, seen, strict=True)
-    )
+def _seen_codes(part: TablePart) -> list[Array | None]:
+    """Codes that some row has, ascending, of every column of categories that is there."""
+    return [
+        np.unique(codes[codes != MISSING_CODE])
+        if info.is_categorical and codes is not None
+        else None
+        for info, codes in zip(part.table.features, part.table.columns, strict=True)
+    ]
 
 
 def still_kept(before: Array | None, kept: Array) -> Array:

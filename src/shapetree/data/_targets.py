@@ -74,48 +74,26 @@ def affordable(prices: Prices, total: float) -> Prices:
 
 
 class Goal(ABC):
-    """What a tree is to learn: y and weights as additive statistics.
+    """What a tree is to learn: y and weights as additive statistics."""
 
-    Attributes
-    ----------
-    criterion : Criterion
-        Impurity of any set of rows, from its statistics.
-    criterion_name : str
-    targets : Targets
-        What each row adds to the statistics.
-    weights : array of shape (n_rows,) or None
-        As evidence, see `evidence_of`; None where every row counts 1.
-    counts : array of shape (n_rows,) or None
-        How many rows each counts as; None where each is one.
-    impurity_scale : float
-        Factor that brings the criterion's mean impurity to the units of y.
-    prices : Prices
-        What leaves and parts must earn while the tree grows unless the user says otherwise.
-    refine_prices : Prices or None
-        The same when it is refined, if the units are others.
-    least_rows : int
-        Fewest rows of a leaf unless the user says otherwise.
-    region_penalty : float
-        What a region of a pair beyond two must earn for each bit (log2 of the rows that are cut),
-        as a share of the segment's.
-    many_rows : float
-        Weight of a node from which on its segments cost more by default, see `parts_price`.
-    """
-
-    criterion: Criterion
+    criterion: Criterion  # impurity of any set of rows, from its statistics
     criterion_name: str
-    targets: Targets
-    impurity_scale: float = 1.0
+    targets: Targets  # what each row adds to the statistics
+    impurity_scale: float = 1.0  # brings the criterion's mean impurity to the units of y
+    # What leaves and parts must earn while the tree grows unless the user says otherwise, and when
+    # it is refined, if the units are others.
     prices: Prices
     refine_prices: Prices | None = None
-    least_rows: int = LEAST_ROWS_OF_NUMBERS
+    least_rows: int = LEAST_ROWS_OF_NUMBERS  # of a leaf unless the user says otherwise
+    # What a region of a pair beyond two must earn for each bit (log2 of the rows that are cut), as
+    # a share of the segment's.
     region_penalty: float = 0.1
-    many_rows: float = np.inf
-    counts: np.ndarray | None = None
+    many_rows: float = np.inf  # weight of a node from which on parts cost more, see `parts_price`
+    counts: np.ndarray | None = None  # how many rows each counts as; None where each is one
     _n_counted: int | None = None
 
     def __init__(self, weights: np.ndarray | None, remote: Numbers | None) -> None:
-        self.weights = weights
+        self.weights = weights  # as evidence, see `evidence_of`; None where every row counts 1
         if remote is not None:
             self.total_weight = float(remote.n_rows) if weights is None else weight_of(remote)
 

@@ -18,7 +18,7 @@ from shapetree.grow._local import rows_of_node
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._progress import Progress
-from shapetree.grow._row_holder import HeldRows
+from shapetree.grow._row_holder import Rows
 
 # Memory that trees may take which grow together: of each row, its place, and what is gathered of it
 # while it is summed or sent; with pairs, of each bin, its value and sums.
@@ -26,7 +26,7 @@ BYTES_TOGETHER, BYTES_PER_ROW, BYTES_PER_BIN = 2**26, 32, 64
 
 
 def grower(
-    rows: HeldRows,
+    rows: Rows,
     frames: Sequence[PairFrame],
     parameters: Parameters,
     progress: Progress,
@@ -52,7 +52,7 @@ def grower(
 
 
 def grown_together(
-    trees: Sequence[Any], rows: HeldRows, n_rows: int, pairs: PairOptions, n_at_once: int = 1
+    trees: Sequence[Any], rows: Rows, n_rows: int, pairs: PairOptions, n_at_once: int = 1
 ) -> list[Sequence[Any]]:
     """Trees by those that grow together, in parts of about one size.
 
@@ -71,13 +71,13 @@ def grown_together(
     return [trees[first:last] for first, last in pairwise(ends) if first < last]
 
 
-def hold(rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:
+def hold(rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> Rows:
     """A holder of the rows; for another goal than their own, if one is given."""
     goal = rows.rows.goal(parameters) if goal is None else goal
     return rows.backend.hold(rows, goal, parameters.n_threads)
 
 
-def pair_frames(rows: HeldRows, options: PairOptions, n_trees: int = 1) -> list[PairFrame]:
+def pair_frames(rows: Rows, options: PairOptions, n_trees: int = 1) -> list[PairFrame]:
     """What searches for pairs know of the features, for each tree; none if no pair may interact."""
     if len(options.pairs) == 0:
         return []
@@ -86,7 +86,7 @@ def pair_frames(rows: HeldRows, options: PairOptions, n_trees: int = 1) -> list[
     return [PairFrame(rows.coarse.features, each, options) for each in weights]
 
 
-def _histogram_of(rows: HeldRows, root: int) -> Inquiry[np.ndarray]:
+def _histogram_of(rows: Rows, root: int) -> Inquiry[np.ndarray]:
     """Sums of a root's rows by the bins that pairs are screened with."""
     own = yield from rows_of_node(rows.goal, root, rows.n_rows)
     return (yield from own.histogram())

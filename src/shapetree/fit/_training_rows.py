@@ -22,7 +22,7 @@ from shapetree.data._values import values_of
 from shapetree.fit._parameters import Parameters, read_pairs
 from shapetree.fit._row_hashes import TargetCodes
 from shapetree.grow._pair_options import PairOptions
-from shapetree.grow._row_holder import HeldRows
+from shapetree.grow._row_holder import Rows
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedForest
 from shapetree.tree._naming import target_names
@@ -279,7 +279,7 @@ class Backend(Protocol):
         """A hash of each row, as `hashes_of_rows` finds it; targets are in this process."""
         ...
 
-    def hold(self, rows: BinnedRows, goal: Goal, n_threads: int) -> HeldRows:
+    def hold(self, rows: BinnedRows, goal: Goal, n_threads: int) -> Rows:
         """A holder of the rows, which trees can be grown on."""
         ...
 

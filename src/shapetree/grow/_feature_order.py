@@ -13,7 +13,7 @@ from shapetree._core.histogram import bin_offsets
 from shapetree._core.sampling import row_hashes
 from shapetree.data._map_join import Inquiry
 from shapetree.grow._local import rows_of_node
-from shapetree.grow._row_holder import HeldRows
+from shapetree.grow._row_holder import Rows
 from shapetree.grow._rows_of_node import Sample
 
 # Among more rows, features are hardly ever equally good.
@@ -21,7 +21,7 @@ MAX_ROWS = 1_000
 IRRATIONAL = (1.0 + 5.0**0.5) / 2.0
 
 
-def feature_order(rows: HeldRows, root: int = 0) -> np.ndarray:
+def feature_order(rows: Rows, root: int = 0) -> np.ndarray:
     """Numbers of the features, the preferred ones first, for the rows at a root.
 
     Features are compared by the weight of each of their bins, and then by which bins they have
@@ -76,7 +76,7 @@ def _groups_of_equals(said: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray
     return order[starts], np.add.reduceat(weights[order], starts)
 
 
-def _sample(rows: HeldRows, root: int) -> Inquiry[Sample]:
+def _sample(rows: Rows, root: int) -> Inquiry[Sample]:
     """Bins of a root's rows."""
     own = yield from rows_of_node(rows.goal, root, rows.n_rows)
     return (yield from own.sample((), MAX_ROWS, tuple(range(len(rows.binned.features)))))

@@ -28,7 +28,7 @@ from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._pair_options import SAMPLE_ROWS
 from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
-from shapetree.grow._row_holder import HeldRows
+from shapetree.grow._row_holder import Rows
 
 # On new rows, a pair must gain this many times as much as a single feature, in nodes up to this
 # weight; in larger nodes, gains by chance are small compared with the penalties.
@@ -84,7 +84,7 @@ class Limits:
     min_impurity_decrease: float
 
 
-def describe(rows: HeldRows, nodes: np.ndarray, channels: np.ndarray) -> Statistics:
+def describe(rows: Rows, nodes: np.ndarray, channels: np.ndarray) -> Statistics:
     """What nodes know of their rows, whose sums of channels are given."""
     goal = rows.goal
     if isinstance(goal, ClassGoal):
@@ -146,7 +146,7 @@ class Grower:
 
     Parameters
     ----------
-    rows : HeldRows
+    rows : Rows
         Each at the root of its tree; trees may share rows.
     pair_searches : sequence of PairSearch
         One for each tree; none for shape functions of one feature only.
@@ -156,7 +156,7 @@ class Grower:
 
     def __init__(
         self,
-        rows: HeldRows,
+        rows: Rows,
         search: CandidateSearch,
         pair_searches: Sequence[PairSearch],
         limits: Limits,

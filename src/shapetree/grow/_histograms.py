@@ -9,7 +9,7 @@ import numpy as np
 
 from shapetree._core.histogram import room_for_sums
 from shapetree.grow._nodes import GrownTree, Level
-from shapetree.grow._row_holder import HeldRows, Histograms
+from shapetree.grow._row_holder import Histograms, Rows
 
 # Calls whose histograms may wait for the next level.
 CALLS_THAT_WAIT = 2
@@ -36,7 +36,7 @@ class Request:
     nodes : int array
         Their places in the level.
     asked : tuple
-        Arguments of `HeldRows.histograms`.
+        Arguments of `Rows.histograms`.
     differing : dict of int to range
         Nodes whose histograms are differences from their parents', with their families.
     kept : set of int
@@ -71,7 +71,7 @@ class LevelHistograms:
 
     def __init__(
         self,
-        rows: HeldRows,
+        rows: Rows,
         tree: GrownTree,
         offsets: list[int],
         n_channels: int,

@@ -7,7 +7,6 @@ of the rows are joined to the answer for all, bit for bit, in whatever order the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -37,35 +36,18 @@ INQUIRIES_AT_ONCE = 8
 
 
 def rows_of(part: Any) -> LocalRows:
-    """The rows of a part, at the nodes where they are now."""
-    rows: LocalRows = part.rows
+    """The rows of a part, which may have more beside them while the tree is refined."""
+    rows: LocalRows = part if isinstance(part, LocalRows) else part.rows
     return rows
 
 
-@dataclass(frozen=True)
-class PartOfRows:
-    """A part of the rows while a tree grows. It never changes: splits make another."""
-
-    rows: LocalRows
-
-    def at_roots(self, draws: Sequence[np.ndarray]) -> PartOfRows:
-        """The rows that are drawn for several trees, at the roots of these."""
-        return PartOfRows(self.rows.at_roots(draws))
-
-    def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> PartOfRows:
-        """The rows at the children of some nodes; see `HeldRows.split`."""
-        rows = self.rows.placed(self.rows.places.copy())
-        rows.split(nodes, first_child, splits)
-        return PartOfRows(rows)
-
-
 class JoinedRows:
-    """Rows of several holders; see `HeldRows`.
+    """Rows of several holders; see `Rows`.
 
     Parameters
     ----------
     parts : ChangingParts
-        A `PartOfRows` of each.
+        The `LocalRows` of each, which never change: splits make others.
     binned, coarse : BinnedTable
         The bins of all rows, whose columns need not be there.
     goal : Goal
@@ -142,14 +124,14 @@ class JoinedRows:
         return found
 
     def at_roots(self, draws: Sequence[np.ndarray]) -> JoinedRows:
-        """The rows that are drawn for several trees, at the roots of these; see `HeldRows`."""
-        self.parts.change(partial(PartOfRows.at_roots, draws=draws))
+        """The rows that are drawn for several trees, at the roots of these; see `Rows`."""
+        self.parts.change(partial(LocalRows.at_roots, draws=draws))
         return self
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""
         self.parts.change(
-            partial(PartOfRows.split, nodes=nodes, first_child=first_child, splits=splits)
+            partial(LocalRows.after_split, nodes=nodes, first_child=first_child, splits=splits)
         )
 
 

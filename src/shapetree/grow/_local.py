@@ -231,6 +231,14 @@ class LocalRows:
             self._threads_of(nodes, VISITS_PER_MOVE),
         )
 
+    def after_split(
+        self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]
+    ) -> LocalRows:
+        """The same rows when they have been sent; these stay where they are."""
+        rows = self.placed(self.places.copy())
+        rows.split(nodes, first_child, splits)
+        return rows
+
     def at(self, node: int) -> LocalRowsOfNode:
         """The rows of one node."""
         return self.some(self.rows_of(node), self.goal.targets, self.goal.weights)

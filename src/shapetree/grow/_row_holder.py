@@ -42,7 +42,7 @@ class Histograms:
     rows: LevelRows | None = None
 
 
-class HeldRows(Protocol):
+class Rows(Protocol):
     """A holder of binned training rows: in this process, in files or on a cluster."""
 
     binned: BinnedTable  # whose columns may be remote
@@ -99,7 +99,7 @@ class HeldRows(Protocol):
         """Send the rows of each node by its split to its children, numbered from the first on."""
         ...
 
-    def at_roots(self, draws: Sequence[np.ndarray]) -> HeldRows:
+    def at_roots(self, draws: Sequence[np.ndarray]) -> Rows:
         """The rows that are drawn for several trees, at the roots of these.
 
         A remote holder keeps no other place of its rows.

@@ -20,16 +20,10 @@ from shapetree.grow._candidates import InnerTreeOptions
 
 @dataclass(frozen=True)
 class CopiesOptions:
-    """How copies are told apart.
-
-    Attributes
-    ----------
-    inner : InnerTreeOptions
-    criterion : {"gini", "entropy"}
-    """
+    """How copies are told apart."""
 
     inner: InnerTreeOptions
-    criterion: str
+    criterion: str  # "gini" or "entropy"
 
 
 def split_by_copies(

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shapetree._core.histogram import join_cells
-from shapetree._core.routing import LeafLosses
 from shapetree.data._map_join import (
     Inquiry,
     Join,
@@ -23,23 +22,19 @@ from shapetree.data._map_join import (
     run_inquiries,
 )
 from shapetree.data._statistics import Statistics
-from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
+from shapetree.data._targets import ClassGoal, RegressionGoal
 from shapetree.grow._grower import describe
-from shapetree.grow._joined_rows import INQUIRIES_AT_ONCE, JoinedRows, PartOfRows
+from shapetree.grow._joined_rows import INQUIRIES_AT_ONCE, JoinedRows
 from shapetree.grow._local import LocalRows
 from shapetree.grow._splits import Split
-from shapetree.refine._loss import loss_of
 from shapetree.refine._refined_rows import (
     CareSet,
+    Level,
     LocalRefinedRows,
     LossCells,
     Losses,
     care_sets_of,
 )
-
-# Nodes of a level, and what `branch_losses` asks for them.
-Level = tuple[list[int], np.ndarray, np.ndarray]
-
 
 # --- a part ---
 
@@ -48,29 +43,21 @@ Level = tuple[list[int], np.ndarray, np.ndarray]
 class RefinedPart:
     """A part of the rows under a tree that is refined. It never changes: each method makes another.
 
-    Attributes
-    ----------
-    rows : LocalRows
-    n_nodes, max_branches : int
-        Most nodes, and most branches of one, that the tree will have.
-    splits : dict
-        Splits and children of nodes.
-    level : tuple or None
-        The level whose branches' losses are known.
+    See `LocalRefinedRows`.
     """
 
     rows: LocalRows
     n_nodes: int
     max_branches: int
+    # Splits and children of nodes.
     splits: dict[int, tuple[Split | None, list[int]]] = field(default_factory=dict)
-    level: Level | None = None
-    _tree: PartOfTree | None = field(default=None, repr=False)
+    level: Level | None = None  # whose branches' losses are known
+    _tree: LocalRefinedRows | None = field(default=None, repr=False)
 
     @classmethod
-    def start(cls, part: PartOfRows, n_nodes: int, max_branches: int) -> RefinedPart:
+    def start(cls, rows: LocalRows, n_nodes: int, max_branches: int) -> RefinedPart:
         """The rows where they are, under a tree whose splits are not known yet."""
-        places = part.rows.places.copy()
-        return cls(part.rows.placed(places), n_nodes, max_branches)
+        return cls(rows.placed(rows.places.copy()), n_nodes, max_branches)
 
     def __reduce__(self) -> Any:
         known = self.rows, self.n_nodes, self.max_branches, self.splits, self.level
@@ -100,7 +87,7 @@ class RefinedPart:
         moved.tree().send(nodes)
         return moved
 
-    def _handed_on(self) -> PartOfTree | None:
+    def _handed_on(self) -> LocalRefinedRows | None:
         """The tree for the part that follows: to make one takes time, and much memory.
 
         Asking this one again makes another, of what it knows.
@@ -120,11 +107,10 @@ class RefinedPart:
         places.renumber()
         return replace(self, rows=rows.placed(places), level=None, _tree=None)
 
-    def tree(self) -> PartOfTree:
+    def tree(self) -> LocalRefinedRows:
         """The rows under the tree, made of what is known of it."""
         if self._tree is None:
-            losses = loss_of(self.rows.goal).rows
-            tree = PartOfTree(self.rows, losses, self.n_nodes, self.max_branches)
+            tree = LocalRefinedRows(self.rows, self.n_nodes, self.max_branches)
             for node, (split, children) in self.splits.items():
                 if split is not None:
                     tree.set_split(node, split, children)
@@ -134,103 +120,39 @@ class RefinedPart:
         return self._tree
 
 
-class PartOfTree(LocalRefinedRows):
-    """A part's rows under a tree that is refined."""
-
-    _level: Level | None = None
-    _found: tuple[np.ndarray, np.ndarray, np.ndarray]
-
-    def __init__(
-        self, rows: LocalRows, losses: LeafLosses, n_nodes: int, max_branches: int
-    ) -> None:
-        super().__init__(rows, losses, n_nodes, max_branches)
-        self.has_numbers = isinstance(rows.goal, RegressionGoal)
-        self.is_split = [False] * n_nodes
-
-    def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
-        """Give a node another split, or make it a leaf; its rows stay where they are."""
-        super().set_split(node, split, children)
-        self.is_split[node] = split is not None
-        self._level = None
-
-    def send(self, nodes: list[int]) -> None:
-        """Send the rows of some nodes, none below another, to the leaves below."""
-        super().send(nodes)
-        self._level = None
-
-    def look(self, level: Level) -> None:
-        """Find out what each branch would cost the rows of a level's nodes."""
-        if self._level is None or not _is_same(self._level, level):
-            self._level = level
-            self._found = self.branch_losses(*level)
-
-    def all_nodes(self, nodes: list[int]) -> tuple[np.ndarray, ...]:
-        """Numbers of rows, and of the rows of some leaves: sums, and least and greatest numbers.
-
-        Sizes are those of all nodes. Of the nodes asked for, those that are no leaves add nothing.
-        """
-        sizes = np.array(self.sizes())
-        places = [i for i, node in enumerate(nodes) if sizes[node] and not self.is_split[node]]
-        leaves = [nodes[place] for place in places]
-        some = self.leaf_sums(leaves)
-        sums = np.zeros((len(nodes), *some.shape[1:]))
-        sums[places] = some
-        least = np.full((len(nodes), self.leaf_losses.n_outputs), np.inf)
-        greatest = -least
-        if self.has_numbers and leaves:
-            ranges = self.leaf_ranges(leaves)
-            least[places], greatest[places] = ranges[:, 0], ranges[:, 1]
-        return sizes, sums, least, greatest
-
-    def losses(self, level: Level) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        """What `branch_losses` answers for a level, and losses by bin and branch of all nodes."""
-        self.look(level)
-        return self._found, self._cells()
-
-    def _cells(self) -> tuple[np.ndarray, ...]:
-        each = [cells for _, cells in self.loss_cells((self._found[1] > 0).view(np.uint8))]
-        if len(each) == 1:
-            return each[0].starts, each[0].n_cells, each[0].bins, each[0].losses
-        n_before = np.cumsum([0, *(len(cells.bins) for cells in each)])
-        starts = [cells.starts + n for cells, n in zip(each, n_before, strict=False)]
-        return join_cells(
-            [
-                (
-                    np.concatenate(starts),
-                    np.concatenate([cells.n_cells for cells in each]),
-                    np.concatenate([cells.bins for cells in each]),
-                    np.concatenate([cells.losses for cells in each]),
-                )
-            ]
-        )
+# --- what is asked of a part's tree ---
 
 
-def _is_same(one: Level, other: Level) -> bool:
-    return one[0] == other[0] and all(map(np.array_equal, one[1:], other[1:]))
+def all_nodes(tree: LocalRefinedRows, leaves: list[int]) -> tuple[np.ndarray, ...]:
+    """Numbers of rows of all nodes, and of some leaves: sums, and least and greatest numbers."""
+    has_numbers = isinstance(tree.rows.goal, RegressionGoal)
+    ranges = tree.leaf_ranges(leaves) if has_numbers else np.empty((len(leaves), 2, 0))
+    return np.array(tree.sizes()), tree.leaf_sums(leaves), ranges
+
+
+def losses(tree: LocalRefinedRows, level: Level) -> tuple[Losses, tuple[np.ndarray, ...]]:
+    """What `branch_losses` answers for a level, and losses by bin and branch of all nodes."""
+    found = tree.look(level)
+    each = [cells for _, cells in tree.loss_cells((found[1] > 0).view(np.uint8))]
+    if len(each) == 1:
+        return found, tuple(each[0])
+    n_before = np.cumsum([0, *(len(cells.bins) for cells in each)])
+    starts = [cells.starts + n for cells, n in zip(each, n_before, strict=False)]
+    others = zip(*(cells[1:] for cells in each), strict=True)
+    return found, join_cells([(np.concatenate(starts), *map(np.concatenate, others))])
 
 
 # --- all parts ---
 
 
 class JoinedRefinedRows:
-    """Rows of several holders, of a tree under refinement; see `LocalRefinedRows`.
+    """Rows of several holders, of a tree under refinement; see `LocalRefinedRows`."""
 
-    Parameters
-    ----------
-    losses : LeafLosses
-        Not needed: every part has its own.
-    n_nodes, max_branches : int
-        Most nodes, and most branches of one, that the tree will have.
-    """
-
-    def __init__(
-        self, rows: JoinedRows, losses: LeafLosses, n_nodes: int, max_branches: int
-    ) -> None:
+    def __init__(self, rows: JoinedRows, n_nodes: int, max_branches: int) -> None:
         self.rows = rows
         self.n_nodes = n_nodes
         self.max_branches = max_branches
         self.n_threads = rows.n_threads
-        self.leaf_losses = losses
         self.bins, self.n_bins = rows.binned.features, rows.binned.n_bins
         self.is_categorical = rows.binned.categorical.view(np.uint8)
         self._parts = rows.parts
@@ -277,10 +199,9 @@ class JoinedRefinedRows:
             self._changed.update(_below(self._children, node))
         self._is_known = False
 
-    def reorder_rows(self) -> Goal:
+    def reorder_rows(self) -> None:
         """Number the rows as they stand in the tree; see `LocalRefinedRows`."""
         self._change(RefinedPart.reorder_rows)
-        return self.rows.goal
 
     def sizes(self) -> list[int]:
         """Numbers of rows of all nodes."""
@@ -289,11 +210,14 @@ class JoinedRefinedRows:
     def _all_nodes(self) -> _AllNodes:
         """What one round tells of all nodes; leaves that have not changed are known."""
         if self._known is None or not self._is_known:
-            nodes = sorted(self._changed)
-            sizes, *found = self._ask(partial(PartOfTree.all_nodes, nodes=nodes), join_nodes)
-            before = found if self._known is None else self._known[2:]
+            leaves = [node for node in sorted(self._changed) if not self._children.get(node)]
+            sizes, *found = self._ask(partial(all_nodes, leaves=leaves), join_nodes)
+            if self._known is None:
+                before = [np.zeros((self.n_nodes, *some.shape[1:])) for some in found]
+            else:
+                before = list(self._known[2:])
             for of_all, of_some in zip(before, found, strict=True):
-                of_all[nodes] = of_some
+                of_all[leaves] = of_some
             # Where splits change without sending rows, these are still where they were.
             self._known = _AllNodes(self._children.copy(), sizes.tolist(), *before)
             self._is_known, self._changed = True, set()
@@ -323,14 +247,14 @@ class JoinedRefinedRows:
 
     def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
         """Rows of split nodes in each bin, or in each region of a pair, missing values last."""
-        return list(self._ask(partial(PartOfTree.piece_counts, nodes=nodes), add_each))
+        return list(self._ask(partial(LocalRefinedRows.piece_counts, nodes=nodes), add_each))
 
     def pieces_below(
         self, node: int
     ) -> tuple[np.ndarray, np.ndarray | None, dict[int, np.ndarray]]:
         """Rows, weights and pieces of nodes if a node's rows were sent down now."""
         n_rows, weights, pieces = self._ask(
-            partial(PartOfTree.pieces_below, node=node), join_pieces
+            partial(LocalRefinedRows.pieces_below, node=node), join_pieces
         )
         return n_rows, weights, pieces
 
@@ -340,10 +264,9 @@ class JoinedRefinedRows:
 
     def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
         """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
-        known = self._all_nodes()
-        ends = known.least, known.greatest
-        each = zip(ends, (np.min, np.max), strict=True)
-        return np.stack([self._over_leaves(end, nodes, join) for end, join in each], axis=1)
+        ranges = self._all_nodes().ranges
+        least = self._over_leaves(ranges[:, 0], nodes, np.min)
+        return np.stack([least, self._over_leaves(ranges[:, 1], nodes, np.max)], axis=1)
 
     def leaf_medians(self, nodes: list[int]) -> np.ndarray:
         """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
@@ -355,7 +278,7 @@ class JoinedRefinedRows:
         """What each branch would cost the rows of one level's nodes."""
         # The table goes on to change.
         self._level = list(nodes), table.copy(), anchors
-        found, cells = yield Question(partial(PartOfTree.losses, level=self._level), join_losses)
+        found, cells = yield Question(partial(losses, level=self._level), join_losses)
         self._cells = LossCells(*cells)
         sums, n_care, least = found
         return sums, n_care, least
@@ -368,21 +291,17 @@ class JoinedRefinedRows:
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
         """Rows of each node of the level that care; the nodes have so many branches."""
         self._change(partial(RefinedPart.look, level=self._level))
-        sums = self._ask(partial(PartOfTree.sums_of_care, n_branches=n_branches), add_each)
+        sums = self._ask(partial(LocalRefinedRows.sums_of_care, n_branches=n_branches), add_each)
         return care_sets_of(n_branches, sums)
 
 
 class _AllNodes(NamedTuple):
-    """Numbers of rows, and of the rows of leaves: sums and, for numbers, least and greatest.
-
-    Children are those of the time when it was asked.
-    """
+    """What is known of all nodes, by what were their children when it was asked."""
 
     children: dict[int, list[int]]
     sizes: list[int]
-    sums: np.ndarray
-    least: np.ndarray
-    greatest: np.ndarray
+    sums: np.ndarray  # of leaves, see `leaf_sums`
+    ranges: np.ndarray  # of leaves, see `leaf_ranges`; nothing of classes
 
 
 def _below(children: dict[int, list[int]], node: int) -> list[int]:
@@ -395,8 +314,9 @@ def _below(children: dict[int, list[int]], node: int) -> list[int]:
 
 def join_nodes(answers: list[Any]) -> tuple[np.ndarray, ...]:
     """Join what parts tell of all nodes."""
-    sizes, sums, least, greatest = zip(*answers, strict=True)
-    return add(sizes), add(sums), np.min(least, axis=0), np.max(greatest, axis=0)
+    sizes, sums, ranges = zip(*answers, strict=True)
+    least, greatest = np.min(ranges, axis=0)[:, 0], np.max(ranges, axis=0)[:, 1]
+    return add(sizes), add(sums), np.stack([least, greatest], axis=1)
 
 
 def join_losses(answers: list[Any]) -> tuple[list[np.ndarray], tuple[np.ndarray, ...]]:

@@ -7,10 +7,9 @@ from functools import partial
 
 import numpy as np
 
-from shapetree._core.routing import LeafLosses
 from shapetree.data._map_join import Inquiry, Question, add
 from shapetree.data._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
-from shapetree.refine._refined_rows import LocalRefinedRows, RefinedRows
+from shapetree.refine._refined_rows import LocalRefinedRows, RefinedRows, powers_above
 
 # Rows of the classes' overall shares that every leaf counts beside its own: no leaf is certain.
 PRIOR_ROWS = 2.0
@@ -19,21 +18,12 @@ NEGLIGIBLE = 1e-12
 
 
 class TreeLoss(ABC):
-    """The loss of all rows in their leaves, and how it compares with complexity.
+    """The loss of all rows in their leaves, and how it compares with complexity."""
 
-    Attributes
-    ----------
-    rows : LeafLosses
-        What it costs to send a row to a leaf.
-    min_weight_of_pairs : float
-        Smallest weight of a node for which pairs are fitted without a check on new rows.
-    price_is_fixed : bool
-        Whether a penalty is worth the same, however much the tree loses.
-    """
-
-    rows: LeafLosses
+    n_columns: int  # of the table that has a line for each leaf, see `LeafLosses`
+    # Smallest weight of a node for which pairs are fitted without a check on new rows.
     min_weight_of_pairs: float = 0.0
-    price_is_fixed: bool = False
+    price_is_fixed: bool = False  # whether a penalty is worth the same, however much the tree loses
 
     @abstractmethod
     def begin(self, rows: RefinedRows) -> None:
@@ -41,7 +31,7 @@ class TreeLoss(ABC):
 
     @abstractmethod
     def fit_leaves(self, rows: RefinedRows, leaves: list[int]) -> np.ndarray:
-        """Leaves' lines of the table that `rows` reads, each the best for its own rows."""
+        """Leaves' lines of the table, each the best for its own rows."""
 
     @abstractmethod
     def anchors(self, rows: RefinedRows, nodes: list[int]) -> np.ndarray:
@@ -70,7 +60,7 @@ class ClassLoss(TreeLoss):
 
     def __init__(self, goal: ClassGoal, most: float) -> None:
         self._starts = goal.starts.tolist()
-        self.rows = LeafLosses(goal.labels, None, goal.weights, self._starts[-1])
+        self.n_columns = self._starts[-1]
         most *= goal.total_weight * (len(self._starts) - 1)
         self._anchor = 2.0 * float(powers_above(np.array([most]))[0])
 
@@ -148,16 +138,12 @@ class NumberLoss(TreeLoss):
     def __init__(self, goal: RegressionGoal) -> None:
         self._is_absolute = isinstance(goal, MedianGoal)
         self._weight = goal.total_weight
-        y = goal.standardised
-        self.rows = LeafLosses(
-            None, y, goal.weights, y.shape[1], absolute=self._is_absolute,
-            anchors=3 * powers_above(self._weight * goal.greatest),
-        )  # fmt: skip
+        self.n_columns = goal.y.shape[1]
         self._greatest = 0.0
 
     def begin(self, rows: RefinedRows) -> None:
         """Note what the root alone would lose."""
-        table = np.zeros((rows.n_nodes, self.rows.n_outputs))
+        table = np.zeros((rows.n_nodes, self.n_columns))
         table[0] = self.fit_leaves(rows, [0])[0]
         (totals,) = rows.run([leaf_totals([0], table, self.anchors(rows, [0]))])
         self._greatest = float(totals[0])
@@ -194,16 +180,13 @@ class NumberLoss(TreeLoss):
 class LeafTable:
     """What the leaves of a tree under refinement predict, and what their rows lose there.
 
-    Attributes
-    ----------
-    lines : array of shape (n_nodes, n_columns)
-        Leaves' lines of the table that the loss reads.
+    `lines`, (n_nodes, n_columns), are leaves' lines of the table that the loss reads.
     """
 
     def __init__(self, rows: RefinedRows, loss: TreeLoss) -> None:
         self._rows = rows
         self._loss = loss
-        self.lines = np.zeros((rows.n_nodes, loss.rows.n_columns))
+        self.lines = np.zeros((rows.n_nodes, loss.n_columns))
         self._totals = np.zeros(rows.n_nodes)
 
         self._untold: set[int] = set()
@@ -233,12 +216,6 @@ def leaf_totals(leaves: list[int], table: np.ndarray, anchors: np.ndarray) -> In
     """Loss of the rows of nodes as leaves, whose lines stand in a table of all nodes."""
     of = partial(LocalRefinedRows.leaf_totals, nodes=leaves, table=table, anchors=anchors)
     return (yield Question(of, add))
-
-
-def powers_above(numbers: np.ndarray) -> np.ndarray:
-    """The next greater power of two of each; 0 where that is beyond all numbers."""
-    powers = np.ldexp(1.0, np.frexp(numbers)[1])
-    return np.where(np.isfinite(powers) & np.isfinite(numbers), powers, 0.0)
 
 
 def loss_of(goal: Goal) -> TreeLoss:

@@ -11,41 +11,19 @@ from shapetree.refine._copies import CopiesOptions
 
 @dataclass(frozen=True)
 class RefineOptions:
-    """How a tree is refined.
-
-    Attributes
-    ----------
-    max_sweeps : int
-    many_rows : float
-        Weight of a node from which on its extra parts cost more, see `parts_price`.
-    prices : Prices
-        What each leaf beyond the first, and each segment or region beyond two, must earn.
-    max_segments : int
-        Most segments of an axis, or regions of a plane.
-    max_listed : int
-        Most categories that have to be listed.
-    min_segment_rows : int
-        Fewest rows of a segment, where there are more than two.
-    min_samples_split : int
-    min_samples_leaf : int
-    min_weight_leaf : float
-    least_rows : int
-        Rows below which leaves join others when all is done.
-    copies : CopiesOptions or None
-        How the paper's step is made; None for the exact one.
-    """
+    """How a tree is refined."""
 
     max_sweeps: int
-    prices: Prices
-    max_segments: int
-    max_listed: int
-    min_segment_rows: int
+    prices: Prices  # what each leaf beyond the first, and each part beyond two, must earn
+    max_segments: int  # of an axis, or regions of a plane
+    max_listed: int  # categories that have to be listed
+    min_segment_rows: int  # where there are more than two segments
     min_samples_split: int
     min_samples_leaf: int
     min_weight_leaf: float
-    least_rows: int = 1
-    many_rows: float = math.inf
-    copies: CopiesOptions | None = None
+    least_rows: int = 1  # below which leaves join others when all is done
+    many_rows: float = math.inf  # weight of a node from which on parts cost more, see `parts_price`
+    copies: CopiesOptions | None = None  # how the paper's step is made; None for the exact one
 
     @property
     def limits_rows(self) -> bool:

@@ -30,20 +30,11 @@ MAX_FOUND = 2
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is remembered of a node that was searched.
-
-    Attributes
-    ----------
-    slack : float
-    sums : array
-        Part of its care set's histogram.
-    n_found : int
-        Searches that have found a pair so far.
-    """
+    """What is remembered of a node that was searched."""
 
     slack: float
-    sums: np.ndarray
-    n_found: int = 0
+    sums: np.ndarray  # part of its care set's histogram
+    n_found: int = 0  # searches that have found a pair so far
 
     def is_like(self, other: _Seen) -> bool:
         """Whether a search would find nothing else than it did for another care set."""
@@ -59,11 +50,6 @@ class PairRefitter:
 
     In the paper's step, rows are copied to all branches in which they lose least, and a node has
     the pairs only that were considered when it grew.
-
-    Parameters
-    ----------
-    copies : CopiesOptions, optional
-        How the paper's step is made.
     """
 
     def __init__(
@@ -98,20 +84,11 @@ class PairRefitter:
         slack: float,
         pairs: PairList | None,
     ) -> Inquiry[AssignedPair | None]:
-        """The best split on a pair for a node's care set; None if it has been searched enough.
+        """The best split on a pair for the care set of a node of some number.
 
-        Parameters
-        ----------
-        number : int
-            Of the node.
-        price : float
-            Loss that a penalty of 1 is worth.
-        region_price : float
-            Loss that a region must save.
-        slack : float
-            What the split may lose at most beyond what is unavoidable.
-        pairs : PairList or None
-            Those that were considered when the node grew, where that is known.
+        None if it has been searched enough. `price` is the loss that a penalty of 1 is worth,
+        `region_price` what a region must save, `slack` what the split may lose at most beyond what
+        is unavoidable, and `pairs` those that were considered when the node grew, if that is known.
         """
         before = self._seen.get(number)
         n_found = 0 if before is None else before.n_found
@@ -173,12 +150,8 @@ def assigned(
     """Send the regions of a shape function where a care set loses least; join where it pays.
 
     There are at most `max_regions` then, found by the dynamic programme of
-    `shapetree._core.pair_tree`. None if a single region is left.
-
-    Parameters
-    ----------
-    losses : array
-        See `CareSet.region_losses`.
+    `shapetree._core.pair_tree`. None if a single region is left. Losses are those of
+    `CareSet.region_losses`.
     """
     costs = losses.tolist()
     low, high = shape.cut_low.tolist(), shape.cut_high.tolist()

@@ -12,7 +12,7 @@ from shapetree.grow._joined_rows import JoinedRows
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrownTree, TreeNode
 from shapetree.grow._pairs import PairFrame
-from shapetree.grow._row_holder import HeldRows
+from shapetree.grow._row_holder import Rows
 from shapetree.grow._splits import PairSplit
 from shapetree.refine._joined_refined_rows import JoinedRefinedRows
 from shapetree.refine._loss import loss_of
@@ -32,7 +32,7 @@ MANY_ROWS = 2**16
 
 def refine(
     tree: GrownTree | TreeArrays,
-    rows: HeldRows,
+    rows: Rows,
     options: RefineOptions,
     pairs: PairTools | None,
     report: Callable[[int, float], None],
@@ -46,7 +46,7 @@ def refine(
     tree : GrownTree or TreeArrays
         As it has grown, which gives up its splits; or a finished one, no threshold of which may
         part rows of a node in one bin, see `shapetree.tree._rebinning.fitting_bins`.
-    rows : HeldRows
+    rows : Rows
         Rows of these nodes, or all at the root of a finished tree; they move as splits change.
     pairs : tuple of PairFrame and CandidateOptions, or None
         How pairs are searched; None for no pairs.
@@ -69,18 +69,16 @@ def refine(
     nodes = _grown_nodes(tree, bins) if isinstance(tree, GrownTree) else _nodes_of(tree, bins)
     loss = loss_of(rows.goal)
     max_branches = max(2, *(len(node.children) for node in nodes))
-    about = loss.rows, len(nodes), max_branches
     refined: RefinedRows
     if isinstance(rows, JoinedRows):
-        refined = JoinedRefinedRows(rows, *about)
+        refined = JoinedRefinedRows(rows, len(nodes), max_branches)
     else:
         assert isinstance(rows, LocalRows)
-        refined = LocalRefinedRows(rows, *about)
+        refined = LocalRefinedRows(rows, len(nodes), max_branches)
     working = WorkingTree(nodes, refined, has_grown, options)
     reads_values = pairs is not None or any(isinstance(node.split, PairSplit) for node in nodes)
     if owns_bins and not reads_values and rows.n_rows >= MANY_ROWS:
-        loss = loss_of(refined.reorder_rows())
-        refined.leaf_losses = loss.rows
+        refined.reorder_rows()
     if not has_grown or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.
         working.settle_shapes()

@@ -30,7 +30,7 @@ from shapetree.data._map_join import (
 )
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import on_grid
-from shapetree.data._targets import Goal, RegressionGoal
+from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows
 from shapetree.grow._rows_of_node import LocalRowsOfNode, RowsOfNode
@@ -50,26 +50,20 @@ VISITS_PER_SUM = 3
 # Memory that a level's cells may take at a time.
 MAX_CELL_BYTES = 2**23
 
+# Nodes of a level, and what `branch_losses` asks for them.
+Level: TypeAlias = tuple[list[int], np.ndarray, np.ndarray]
 # What each branch costs the rows of some nodes, rows that care, and what these lose at least.
 Losses: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 class LossCells(NamedTuple):
-    """Losses by bin and branch of some nodes of a level; *cells* are bins with rows that care.
+    """Losses by bin and branch of some nodes of a level; *cells* are bins with rows that care."""
 
-    Attributes
-    ----------
-    starts, n_cells : int arrays of shape (n_nodes, n_features)
-        Where the cells of each node and feature start, and how many there are.
-    bins : int array
-        Each cell's bin, the missing one last.
-    losses : array of shape (total cells, max_branches - 1)
-        What branch 1, 2, .. costs their rows beyond branch 0.
-    """
-
+    # Where the cells of each node and feature start, and how many there are. (n_nodes, n_features).
     starts: np.ndarray
     n_cells: np.ndarray
-    bins: np.ndarray
+    bins: np.ndarray  # each cell's bin, the missing one last
+    # What branch 1, 2, .. costs their rows beyond branch 0. (n_cells, max_branches - 1).
     losses: np.ndarray
 
     def of(self, node: int, feature: int) -> tuple[np.ndarray, np.ndarray]:
@@ -81,24 +75,14 @@ class LossCells(NamedTuple):
 
 @dataclass(frozen=True)
 class CareSet:
-    """Rows of a node for which branches differ, local or remote.
+    """Rows of a node for which branches differ, local or remote."""
 
-    Attributes
-    ----------
-    at : function
-        Makes a `LocalCareSet` of what is asked: a part of the rows under the tree, or all.
-    n_branches : int
-        Branches of the node.
-    n_rows : int
-        How many there are.
-    least, regret : float
-        What all of them lose in their best branches, beyond branch 0, and what they would lose
-        more than that, over all branches.
-    """
-
+    # Makes a `LocalCareSet` of what is asked: a part of the rows under the tree, or all.
     at: Callable[..., Any]
     n_branches: int
     n_rows: int
+    # What all of them lose in their best branches, beyond branch 0, and what they would lose more
+    # than that, over all branches.
     least: float
     regret: float
 
@@ -130,22 +114,11 @@ class CareSet:
 
 @dataclass(frozen=True)
 class LocalCareSet:
-    """Rows of a part for which branches differ; what is asked of a `CareSet` is asked of these.
-
-    Attributes
-    ----------
-    holder : LocalRows
-    rows : int32 array
-        Their numbers.
-    losses : array of shape (n_rows, max_branches - 1)
-        What they lose in branch 1, 2, .. beyond branch 0.
-    n_branches : int
-        Branches of the node.
-    """
+    """Rows of a part for which branches differ; what is asked of a `CareSet` is asked of these."""
 
     holder: LocalRows
-    rows: np.ndarray
-    losses: np.ndarray
+    rows: np.ndarray  # their numbers
+    losses: np.ndarray  # in branch 1, 2, .. beyond branch 0; (n_rows, max_branches - 1)
     n_branches: int
     _made: dict[Any, LocalRowsOfNode] = field(default_factory=dict, repr=False)
 
@@ -196,12 +169,7 @@ class LocalCareSet:
     def as_classes(self, divisor: float, unit: float) -> LocalRowsOfNode:
         """The rows as if their best branches were classes, and their regrets weights.
 
-        Parameters
-        ----------
-        divisor : float
-            What regrets are divided by.
-        unit : float
-            Grid that weights are rounded to.
+        Regrets are divided, and rounded to a grid of some unit.
         """
         if (divisor, unit) not in self._made:  # there is one question after another
             every = np.arange(self.n_rows)
@@ -210,10 +178,7 @@ class LocalCareSet:
         return self._made[divisor, unit]
 
     def as_copies(self, divisor: float, unit: float) -> LocalRowsOfNode:
-        """The rows once for each branch in which they lose least, see `CareSet`.
-
-        Parameters are those of `as_classes`.
-        """
+        """The rows once for each branch in which they lose least, see `CareSet`."""
         places, labels = np.nonzero(self._by_branch == self._least[:, None])
         spread = self._by_branch.max(axis=1) - self._least
         return self._as_rows(places, labels, spread[places] / divisor, unit)
@@ -248,21 +213,11 @@ class LocalCareSet:
 class LocalRefinedRows:
     """Rows in memory, of a tree under refinement.
 
-    `JoinedRefinedRows` answers the same for rows of several holders.
-
-    Parameters
-    ----------
-    rows : LocalRows
-        The rows of every node.
-    losses : LeafLosses
-        What it costs to send a row to a leaf.
-    n_nodes, max_branches : int
-        Most nodes, and most branches of one, that the tree will have.
+    `JoinedRefinedRows` answers the same for rows of several holders. The tree will have at most
+    `n_nodes` nodes, with at most `max_branches` branches each.
     """
 
-    def __init__(
-        self, rows: LocalRows, losses: LeafLosses, n_nodes: int, max_branches: int
-    ) -> None:
+    def __init__(self, rows: LocalRows, n_nodes: int, max_branches: int) -> None:
         binned = rows.binned
         self.rows = rows
         self.bins = binned.features
@@ -272,28 +227,28 @@ class LocalRefinedRows:
         self.max_branches = max_branches
         self.n_threads = rows.n_threads
         self._goal = rows.goal
-        self.leaf_losses = losses
+        self._losses = leaf_losses_of(rows.goal)
         self._offsets = binned.offsets
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
         self._known_sizes: list[int] | None = None  # until rows move
         self._care: list[LocalCareSet] | None = None  # of the level whose losses were asked for
+        self._found: tuple[Level, Losses] | None = None  # until rows move or splits change
 
     def run(self, inquiries: Sequence[Inquiry[Result]]) -> list[Result]:
-        """Results of inquiries that ask functions of this class; see `HeldRows`."""
+        """Results of inquiries that ask functions of this class; see `Rows`."""
         return run_inquiries(inquiries, LocalParts([self]), n_at_once=1)
 
-    def reorder_rows(self) -> Goal:
+    def reorder_rows(self) -> None:
         """Move the rows in memory to where they stand in the tree, and number them so.
 
         Then a loop over the rows of a node reads memory in one direction: where columns are larger
         than caches, that saves most of the time. Only for bins that nothing else reads, and trees
-        without pairs, whose values stay where they are. Returns the goal of the rows as they stand
-        now, for which losses have to be made anew.
+        without pairs, whose values stay where they are.
         """
         goal = self._goal.reordered(self._routed.reorder_rows(self.n_threads))
         self.rows, self._goal = self.rows.with_goal(goal), goal
-        return goal
+        self._losses = leaf_losses_of(goal)
 
     def stand_at(self, places: NodeRows) -> None:
         """Go on with a copy of where the rows are."""
@@ -304,6 +259,7 @@ class LocalRefinedRows:
 
     def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
         """Give a node another split, or make it a leaf; its rows stay where they are."""
+        self._found = None
         if split is None:
             self._routed.set_leaf(node)
         elif isinstance(split, BinSplit):
@@ -314,7 +270,7 @@ class LocalRefinedRows:
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""
         self._routed.send(_numbers(nodes), self._threads_for(nodes, VISITS_PER_SENDING))
-        self._known_sizes = self._care = None
+        self._known_sizes = self._care = self._found = None
 
     # Statistics
 
@@ -360,12 +316,12 @@ class LocalRefinedRows:
     def leaf_sums(self, nodes: list[int]) -> np.ndarray:
         """What nodes' rows add up to: weight of each class, or of all rows and of y."""
         n_threads = self._threads_for(nodes, VISITS_PER_SUM)
-        return self._routed.leaf_sums(_numbers(nodes), self.leaf_losses, n_threads)
+        return self._routed.leaf_sums(_numbers(nodes), self._losses, n_threads)
 
     def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
         """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
         n_threads = self._threads_for(nodes, VISITS_PER_SUM)
-        return self._routed.leaf_ranges(_numbers(nodes), self.leaf_losses, n_threads)
+        return self._routed.leaf_ranges(_numbers(nodes), self._losses, n_threads)
 
     def leaf_medians(self, nodes: list[int]) -> np.ndarray:
         """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
@@ -375,9 +331,7 @@ class LocalRefinedRows:
     def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
         n_threads = self._threads_for(nodes, VISITS_PER_SUM)
-        return self._routed.leaf_totals(
-            _numbers(nodes), self.leaf_losses, table, anchors, n_threads
-        )
+        return self._routed.leaf_totals(_numbers(nodes), self._losses, table, anchors, n_threads)
 
     # Losses of a level
 
@@ -389,46 +343,29 @@ class LocalRefinedRows:
         return (yield Question(of, add_each))
 
     def branch_losses(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> Losses:
-        """Find out what each branch would cost the rows of one level's nodes.
+        """Find out what each branch would cost the rows of one level's nodes, in their order.
 
-        Parameters
-        ----------
-        nodes : list of int
-            In the order of their rows.
-        table : array of shape (n_nodes, n_columns)
-            Leaves' lines.
-        anchors : array
-            Powers of two that no node's loss exceeds.
-
-        Returns
-        -------
-        sums : array of shape (n_level, 1 + max_branches)
-            Loss of each node's rows in their own branches, in branch 0, and what branch 1, 2, ..
-            adds to that.
-        n_care : int array of shape (n_level,)
-            Rows for which branches differ.
-        least : array of shape (n_level,)
-            What the rows would add to branch 0 if each took the branch where it loses least.
+        `table` has the lines of all leaves, and `anchors` powers of two that no node's loss
+        exceeds. What is found is described in `RoutedRows.branch_losses`.
         """
         self._care = None
         n_threads = self._threads_for(nodes, VISITS_PER_SENDING)
-        return self._routed.branch_losses(
-            _numbers(nodes), self.leaf_losses, table, anchors, n_threads
-        )
+        return self._routed.branch_losses(_numbers(nodes), self._losses, table, anchors, n_threads)
+
+    def look(self, level: Level) -> Losses:
+        """What `branch_losses` finds out about a level, unless that is known."""
+        if self._found is not None:
+            nodes, *tables = self._found[0]
+            if nodes == level[0] and all(map(np.array_equal, tables, level[1:])):
+                return self._found[1]
+        self._found = level, self.branch_losses(*level)
+        return self._found[1]
 
     def loss_cells(self, wanted: np.ndarray) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, as many at a time as memory allows.
 
-        Parameters
-        ----------
-        wanted : uint8 array of shape (n_level,)
-            Which nodes' losses are wanted; others have no cells.
-
-        Yields
-        ------
-        first : int
-            Number of the first node in the level.
-        cells : LossCells
+        And the number of the first of these nodes in the level. Nodes that are not wanted (uint8,
+        one for each) have no cells.
         """
         max_cells = MAX_CELL_BYTES // (8 * self.max_branches - 4)
         n_features, first = len(self.bins), 0
@@ -469,6 +406,24 @@ class LocalRefinedRows:
             return 1  # whichever nodes these are
         sizes = self.sizes()
         return threads_for(visits * sum(sizes[node] for node in nodes), self.n_threads)
+
+
+def leaf_losses_of(goal: Goal) -> LeafLosses:
+    """What it costs to send a row to a leaf."""
+    if isinstance(goal, ClassGoal):
+        return LeafLosses(goal.labels, None, goal.weights, int(goal.starts[-1]))
+    assert isinstance(goal, RegressionGoal)
+    y = goal.standardised
+    return LeafLosses(
+        None, y, goal.weights, y.shape[1], absolute=goal.is_absolute,
+        anchors=3 * powers_above(goal.total_weight * goal.greatest),
+    )  # fmt: skip
+
+
+def powers_above(numbers: np.ndarray) -> np.ndarray:
+    """The next greater power of two of each; 0 where that is beyond all numbers."""
+    powers = np.ldexp(1.0, np.frexp(numbers)[1])
+    return np.where(np.isfinite(powers) & np.isfinite(numbers), powers, 0.0)
 
 
 def _numbers(nodes: list[int]) -> np.ndarray:

@@ -11,20 +11,12 @@ from shapetree.tree._arrays import TreeArrays
 
 
 class Shrinkage(NamedTuple):
-    """What makes a step of the tree, from a node to one below it, count half.
+    """What makes a step of the tree, from a node to one below it, count half."""
 
-    Attributes
-    ----------
-    of_parent : float
-        Rows of the node above, on which the split was chosen: the λ of Agarwal et al. (2022).
-    of_node : float
-        Rows of the node itself, by which its value is known.
-    of_gain : float
-        What the split of the node above gains: bits, or rows of the average error that it leaves.
-    """
-
+    # Rows of the node above, on which the split was chosen: the λ of Agarwal et al. (2022).
     of_parent: float = 0.0
-    of_node: float = 0.0
+    of_node: float = 0.0  # rows of the node itself, by which its value is known
+    # What the split of the node above gains: bits, or rows of the average error that it leaves.
     of_gain: float = 0.0
 
     @property
@@ -90,15 +82,10 @@ LEAST_LEAD = 0.02
 
 
 def with_own_classes(tree: TreeArrays, own: TreeArrays) -> TreeArrays:
-    """Let no node predict a class that none of its own rows has.
+    """Let no node predict a class that none of its own rows has, which `own` has as values.
 
     Where smoothed shares of classes do, they move back towards the shares of the rows, just beyond
     the point where the class of most rows wins.
-
-    Parameters
-    ----------
-    tree, own : TreeArrays
-        The same tree with smoothed values, and with those of the rows of its nodes.
     """
     value, rows = tree.value, own.value
     first = np.take_along_axis(rows, rows.argmax(axis=2)[:, :, None], axis=2)

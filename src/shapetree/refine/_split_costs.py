@@ -35,11 +35,7 @@ def price_of_parts(split: Split, bins: Bins, part_penalty: float, category_penal
 def smallest_part(split: Split, n_rows: np.ndarray, bins: Bins) -> int:
     """Fewest rows of a segment, of all categories of one branch, or of a region.
 
-    Parameters
-    ----------
-    n_rows : int array
-        Rows of each bin or region, missing values last.
-    bins : tuple of FeatureBins
+    Rows are given by bin or region, missing values last.
     """
     if isinstance(split, PairSplit):
         return int(n_rows[:-1].min())
@@ -70,18 +66,8 @@ def without_gaps(split: Split, largest: int, bins: Bins) -> Split:
 def settled(split: Split, n_rows: np.ndarray, largest: int, bins: Bins) -> Split:
     """Send what holds no rows where the finished shape function will send it.
 
-    Parameters
-    ----------
-    n_rows : int array
-        Rows of the node in each bin or region, missing values last.
-    largest : int
-        The branch with the most rows.
-    bins : tuple of FeatureBins
-
-    Returns
-    -------
-    Split
-        The very one that was given if nothing changes.
+    Rows of the node are given by bin or region, missing values last; `largest` is the branch with
+    the most. It is the very split that was given if nothing changes.
     """
     if isinstance(split, PairSplit):
         pair = _of_rows(split.cuts, n_rows, largest)

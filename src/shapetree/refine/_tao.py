@@ -50,19 +50,7 @@ class Solution:
 
 
 class Refiner:
-    """Refines one tree.
-
-    Parameters
-    ----------
-    rows : RefinedRows
-        The rows in it.
-    pairs : PairRefitter or None
-        None for shape functions of one feature only.
-    report : function
-        Called with each sweep's number, and the objective after it.
-    order : int array or None
-        Which of equally good features comes first.
-    """
+    """Refines one tree; see `refine`."""
 
     def __init__(
         self,

@@ -30,33 +30,17 @@ MAX_COUNTS = 2**20
 
 @dataclass(eq=False, slots=True)
 class WorkingNode:
-    """A node under refinement, known by its number, which it keeps.
+    """A node under refinement, known by its number, which it keeps."""
 
-    Attributes
-    ----------
-    split : Split or None
-        None for a leaf.
-    children : list of int
-        Nodes that its branches lead to.
-    parent : int
-        -1 for the root.
-    penalty : float
-        What the parts of the split beyond those of CART's cost.
-    part_penalty : float
-        What a segment beyond two costs here.
-    pairs : PairList or None
-        Those that were considered when the node grew, where that is known.
-    settled_at : float or None
-        The price at which the node was found to be the best it can be; None if something has
-        changed since then.
-    """
-
-    split: Split | None = None
+    split: Split | None = None  # None for a leaf
     children: list[int] = field(default_factory=list)
     parent: int = -1
-    penalty: float = 0.0
-    part_penalty: float = 0.0
+    penalty: float = 0.0  # what the parts of the split beyond those of CART's cost
+    part_penalty: float = 0.0  # what a segment beyond two costs here
+    # Those that were considered when the node grew, where that is known.
     pairs: PairList | None = None
+    # The price at which the node was found to be the best it can be; None if something has changed
+    # since then.
     settled_at: float | None = None
 
 
@@ -142,13 +126,7 @@ class WorkingTree:
         return found
 
     def change(self, splits: dict[int, Split | int]) -> None:
-        """Give nodes other splits, or let one of their branches take their place.
-
-        Parameters
-        ----------
-        splits : dict
-            New splits, or numbers of branches, of some nodes of one level.
-        """
+        """Give nodes of one level other splits, or let one of their branches take their place."""
         for number, new in splits.items():
             if isinstance(new, int):
                 self._become(number, self.nodes[number].children[new])

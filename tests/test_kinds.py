@@ -217,8 +217,9 @@ def test_parts_of_dates_are_read_as_names_in_order():
     assert "Sat, Sun: " in export_text(tree)
 
 
-def test_times_and_dates_as_categories_name_what_parts_them():
-    X = pd.DataFrame({"day": pd.date_range("2022-01-01", periods=20)})
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_times_and_dates_as_categories_name_what_parts_them(unit):
+    X = pd.DataFrame({"day": pd.date_range("2022-01-01", periods=20).as_unit(unit)})
     with pytest.raises(TypeError, match=r"'day' holds .*shapetree\.date_parts"):
         ShapeTreeRegressor(categorical_features=["day"]).fit(X, np.arange(20))
     times = pl.DataFrame({"at": [dt.time(12, 30)] * 20})

@@ -67,9 +67,13 @@ def test_text_where_training_had_numbers_is_an_error():
     ids=["string", "with None", "category", "all None", "all NaN"],
 )
 def test_the_same_kind_in_other_clothes_is_welcome(given):
+    tree = tree_on(CODES)
+    texts = [value if isinstance(value, str) else None for value in given]
+    expected = tree.predict(pd.DataFrame({"code": pd.Series(texts, dtype=object)}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tree_on(CODES).predict(pd.DataFrame({"code": given}))
+        found = tree.predict(pd.DataFrame({"code": given}))
+    assert found.tolist() == expected.tolist()
 
 
 def test_other_types_of_numbers_are_welcome():

@@ -71,6 +71,17 @@ def test_excel_workbooks_are_read(folder):
     assert out.split() == ["prediction", *predicted(folder)]
 
 
+def test_a_column_of_several_types_in_a_workbook_is_text(folder):
+    pytest.importorskip("openpyxl")
+    kinds = TABLE["kind"].astype(object)
+    kinds[::50], kinds[1::50] = 1, None
+    TABLE.assign(kind=kinds).to_excel(folder / "mixed.xlsx", index=False)
+    out = succeed("predict", folder / "model.json", folder / "mixed.xlsx", "--only")
+    rows = TABLE[["size"]].assign(kind=[None if value is None else str(value) for value in kinds])
+    expected = from_json(folder / "model.json").predict(rows)
+    assert out.split() == ["prediction", *expected]
+
+
 def test_a_dash_is_standard_input_and_output(folder):
     model, csv = (folder / "model.json").read_bytes(), folder / "t.csv"
     out = succeed("predict", folder / "model.json", csv)

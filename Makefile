@@ -11,8 +11,8 @@ SANITIZE := -C setup-args=-Dbuildtype=debug \
 	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
 	-C 'setup-args=-Dc_args=-fno-sanitize-recover=all -g1'
 
-.PHONY: help demo environment test test-optimised test-oldest coverage attack lint docs bench bench-report page \
-	page-check sanitize-build sanitize wheel-check clean
+.PHONY: help demo environment test test-optimised oldest-environment test-oldest test-oldest-part coverage attack lint docs \
+	bench bench-report page page-check sanitize-build sanitize wheel-check clean
 .DELETE_ON_ERROR:
 
 ## help: list the targets
@@ -42,11 +42,24 @@ test-optimised: $(VENV)/package $(VENV)/test.extra
 
 ## test-oldest: the tests with the oldest versions that are allowed; needs Python 3.11
 # Warnings are no errors there: old versions warn of what has changed since.
-test-oldest: $(VENV)/wheel
+TEST_OLDEST = .venv-oldest/bin/python -m pytest -n auto --dist worksteal -q -W default
+
+test-oldest: oldest-environment
+	$(TEST_OLDEST) --pyargs shapetree tests
+
+## test-oldest-part: of these, the tests of what differs most between versions of other packages
+# Tables and their columns, numbers of any size, files, the command, pictures, ONNX and Dask.
+test-oldest-part: oldest-environment
+	$(TEST_OLDEST) $(patsubst %,tests/test_%.py,bad_input cli cli_folders cli_formats corners dask dates export_onnx \
+		files kinds naming odd_columns parts plot rows_to_predict table targets)
+
+oldest-environment: .venv-oldest/package
+
+.venv-oldest/package: $(VENV)/wheel
 	$(PYTHON3) -m venv --clear .venv-oldest
 	$(PYTHON) tools/requirements.py test --oldest | xargs .venv-oldest/bin/python -m pip install -q
 	.venv-oldest/bin/python -m pip install -q --no-deps $(VENV)/dist/*.whl
-	.venv-oldest/bin/python -m pytest -n auto --dist worksteal -q -W default tests
+	touch $@
 
 ## coverage: the share of the Python lines that tests run; less than 95 % is an error
 coverage: $(VENV)/package $(VENV)/test.extra $(VENV)/coverage.extra
@@ -121,7 +134,7 @@ wheel-check: $(VENV)/wheel
 
 ## clean: remove all that these targets make
 clean:
-	rm -rf .venv .venv-sanitize .venv-wheel .venv-oldest build dist .mesonpy-* page/node_modules \
+	rm -rf .venv .venv-sanitize .venv-wheel .venv-oldest build dist .coverage* .mesonpy-* page/node_modules \
 		docs/generated docs/gallery docs/api/generated
 
 $(PYTHON):

@@ -15,7 +15,13 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
-from shapetree import SearchOptions, ShapeTreeClassifier, __version__, from_json
+from shapetree import (
+    SearchOptions,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    __version__,
+    from_json,
+)
 
 pytest.importorskip("typer")
 pytest.importorskip("rich")
@@ -905,6 +911,8 @@ def test_wrong_usage_of_fit(folder, arguments, words):
             "one of the classes no, yes",
             2,
         ),
+        (["explain", "visitors.json", "shop.csv", "--target", "many"], "a number or a range", 2),
+        (["explain", "visitors.json", "shop.csv", "--target", "1:2:3"], "a number or a range", 2),
         (["explain", "busy.json", "shop.csv", "--direction", "hour=on"], "'up' or 'down'", 2),
         (["explain", "busy.json", "--set", "hour=1", "--row", "1"], "--row needs a file", 2),
         (["explain", "busy.json", "shop.csv", "--set", "hour=1"], "needs --row", 2),
@@ -912,6 +920,9 @@ def test_wrong_usage_of_fit(folder, arguments, words):
         (["explain", "busy.json", "shop.csv", "--row", "0"], "--row", 2),
         (["explain", "busy.json", "--set", "hours=1"], "no feature hours", 1),
         (["explain", "busy.json", "--set", "hour=noon"], "must hold numbers", 1),
+        (["evaluate", "busy.json", "other.csv", "--target", "c"], "has no column c", 1),
+        (["evaluate", "nameless.json", "shop.csv"], "give it with --target", 2),
+        (["evaluate", "two.json", "shop.csv"], "has 2 targets; use it from Python", 1),
         (["plot", "busy.json"], "--output", 2),
         (["plot", "busy.json", "-o", "tree.png", "--node", "99"], "99", 1),
         (["plot", "busy.json", "-o", "a.png", "--node", "0", "--from", "1"], "--node draws", 2),
@@ -930,6 +941,9 @@ def test_what_other_commands_refuse(folder, monkeypatch, arguments, words, code)
     (folder / "picture.json").write_bytes(PNG)
     (folder / "half.json").write_text((folder / "busy.json").read_text()[:500])
     (folder / "other.csv").write_text("a,b\n1,2\n")
+    X = np.arange(20.0)[:, None]
+    ShapeTreeRegressor().fit(X, X[:, 0]).to_json(folder / "nameless.json")
+    ShapeTreeRegressor().fit(X, np.hstack([X, -X])).to_json(folder / "two.json")
     shop_rows(5).assign(hour=["1", "2", "late", "4", "5"]).to_csv(folder / "words.csv", index=False)
     monkeypatch.chdir(folder)
     before = sorted(os.listdir(folder))

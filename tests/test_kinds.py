@@ -67,9 +67,13 @@ def test_text_where_training_had_numbers_is_an_error():
     ids=["string", "with None", "category", "all None", "all NaN"],
 )
 def test_the_same_kind_in_other_clothes_is_welcome(given):
+    tree = tree_on(CODES)
+    texts = [value if isinstance(value, str) else None for value in given]
+    expected = tree.predict(pd.DataFrame({"code": pd.Series(texts, dtype=object)}))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        tree_on(CODES).predict(pd.DataFrame({"code": given}))
+        found = tree.predict(pd.DataFrame({"code": given}))
+    assert found.tolist() == expected.tolist()
 
 
 def test_other_types_of_numbers_are_welcome():
@@ -217,8 +221,9 @@ def test_parts_of_dates_are_read_as_names_in_order():
     assert "Sat, Sun: " in export_text(tree)
 
 
-def test_times_and_dates_as_categories_name_what_parts_them():
-    X = pd.DataFrame({"day": pd.date_range("2022-01-01", periods=20)})
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_times_and_dates_as_categories_name_what_parts_them(unit):
+    X = pd.DataFrame({"day": pd.date_range("2022-01-01", periods=20).as_unit(unit)})
     with pytest.raises(TypeError, match=r"'day' holds .*shapetree\.date_parts"):
         ShapeTreeRegressor(categorical_features=["day"]).fit(X, np.arange(20))
     times = pl.DataFrame({"at": [dt.time(12, 30)] * 20})

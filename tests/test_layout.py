@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from shapetree.drawing._ticks import round_numbers, share_of
@@ -123,6 +123,7 @@ def test_labels_with_room_stay_where_they_belong():
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e12), st.integers(1, 8))
+@example(5e-324, 2.0, 1)
 def test_round_numbers_are_few_and_inside(low, span, at_most):
     high = low + span
     found = round_numbers(low, high, at_most)
@@ -135,6 +136,7 @@ def test_round_numbers_of_any_range():
     assert round_numbers(0, 1, 5) == [0.0, 0.5, 1.0]
     assert round_numbers(18, 90, 5) == [20.0, 40.0, 60.0, 80.0]
     assert round_numbers(3, 3, 5) == []
+    assert round_numbers(-2.0, -5e-324, 1) == [-2.0]
     greatest = np.finfo(float).max
     assert all(math.isfinite(number) for number in round_numbers(-greatest, greatest, 5))
     assert all(math.isfinite(number) for number in round_numbers(0.0, 5e-324, 5))

@@ -29,7 +29,7 @@ def identities(kind):
         "pandas with missing": pd.DataFrame({"id": pd.array([None, *ids[1:]], dtype="Int64")}),
         "polars": pl.DataFrame({"id": [None, *ids[1:]]}),
         "arrow": pa.table({"id": ids}),
-        "huge": pd.DataFrame({"id": np.array([10**400, *ids[1:]], dtype=object)}),
+        "huge": pd.DataFrame({"id": pd.Series([10**400, *ids[1:]], dtype=object)}),
     }[kind]
 
 

@@ -233,7 +233,8 @@ def dated_tree(kind):
 def test_dates_are_written_as_in_python(open_page, kind):
     tree, X = dated_tree(kind)
     rows = X[:N_ROWS]
-    seconds = (rows["when"].dt.tz_localize(None) - pd.Timestamp(0)).dt.total_seconds()
+    since = rows["when"].dt.tz_localize(None) - pd.Timestamp(0)
+    seconds = since // pd.Timedelta(microseconds=1) / 1e6
     script = "rows => rows.map(row => [shapetree.predict(row), shapetree.explain(row)])"
     answers = open_page(tree).evaluate(script, as_json(rows.assign(when=seconds)))
     assert [predicted["prediction"] for predicted, _ in answers] == [

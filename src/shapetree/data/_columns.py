@@ -257,7 +257,8 @@ def factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
         codes, levels = _factorize_objects(values.tolist())
     else:
         distinct, codes = np.unique(values, return_inverse=True)
-        levels = distinct.tolist()
+        # Lists of NumPy have dates as numbers if these are counted in nanoseconds.
+        levels = [*distinct] if kind is ColumnKind.DATE else distinct.tolist()
     if set(map(type, levels)) <= {str, type(None)}:
         return codes, levels  # there may be very many, and they are plain
     return codes, [None if is_missing(level) else _plain(level, name) for level in levels]

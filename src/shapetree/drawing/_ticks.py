@@ -51,6 +51,9 @@ def round_numbers(low: float, high: float, at_most: int) -> list[float]:
             if not 0 < step < math.inf or high / step - low / step > at_most + 1:
                 continue
             first, last = math.ceil(low / step), math.floor(high / step)
+            # A bound may be too small for its share of a step, which is then 0.
+            first = max(first, 1) if low > 0 else first
+            last = min(last, -1) if high < 0 else last
             if 0 < last - first + 1 <= at_most:
                 # Not i * step, which has more digits than it should.
                 return [float(f"{i * factor}e{exponent}") for i in range(first, last + 1)]

@@ -6,6 +6,7 @@ from copy import copy
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 from data import make_tree, noisy_classes
 from numpy.testing import assert_array_equal
@@ -147,6 +148,19 @@ def test_missing_and_infinite_values_of_y(kind, value):
 @BOTH
 def test_complex_y(kind):
     assert_fit_refused(kind, "[Cc]omplex", X, y + 1j)
+
+
+DAYS = pd.Series(pd.date_range("2024-01-01", periods=len(X)))
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "dates",
+    [DAYS, DAYS - DAYS[0], DAYS.to_numpy(), DAYS.to_list(), DAYS.dt.date, DAYS.to_frame("y")],
+    ids=["dates", "durations", "array", "list", "objects", "frame"],
+)
+def test_dates_as_y(kind, dates):
+    assert_fit_refused(kind, "y holds dates or durations. Turn them into numbers", X, dates)
 
 
 def test_missing_labels():

@@ -93,7 +93,7 @@ def test_a_tree_without_names_knows_dicts_by_the_names_that_it_shows():
         (polars.Series([[1, 2]] * 300), r"y holds List\(Int64\) values"),
         (pyarrow.chunked_array([[[1, 2]] * 300]), r"y holds List\(Int64\) values"),
         (pyarrow.array([[1, 2]] * 300), "y holds ndarray values"),
-        ([datetime.date(2024, 1, 1)] * 300, "y holds date values"),
+        ([datetime.date(2024, 1, 1)] * 300, "y holds dates or durations"),
     ],
 )
 def test_targets_that_are_no_classes_are_named(y, message):

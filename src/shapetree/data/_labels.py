@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from datetime import date, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
 from typing import Any
@@ -41,6 +42,7 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
     # Whole numbers in an array can only be too few.
     if not (has_classes and type(y) is np.ndarray and y.dtype.kind in "biu" and y.size > 0):
         refuse_lazy(y, "y")
+        _refuse_dates(y)
         if has_classes:
             _check_labels(y)
             y = _checked(_as_plain(y), None)
@@ -57,6 +59,25 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
     if n_outputs is not None and y.shape[1] != n_outputs:
         raise ValueError(f"y has {y.shape[1]} outputs, but the tree was fitted for {n_outputs}")
     return np.require(y, requirements=["ALIGNED"])  # which kernels rely on
+
+
+def _refuse_dates(y: Any) -> None:
+    """Refuse dates and durations, of which NumPy would make numbers of no known unit."""
+    native = nw.from_native(y, pass_through=True, allow_series=True)
+    first = None
+    if isinstance(native, nw.DataFrame):
+        is_date = any(dtype.is_temporal() for dtype in native.schema.values())
+    elif isinstance(native, nw.Series):
+        is_date = native.dtype.is_temporal()
+        first = native[0] if native.dtype == nw.Object and len(native) > 0 else None
+    else:
+        is_date = getattr(getattr(y, "dtype", None), "kind", "") in ("m", "M")
+        first = y[0] if isinstance(y, list | tuple | np.ndarray) and len(y) > 0 else None
+    if is_date or isinstance(first, date | timedelta | np.datetime64 | np.timedelta64):
+        raise TypeError(
+            "y holds dates or durations. Turn them into numbers of a unit that you choose: with "
+            "pandas, (y - y.min()) / pd.Timedelta(days=1) are days since the first."
+        )
 
 
 def _check_labels(y: Any) -> None:

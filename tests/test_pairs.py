@@ -521,7 +521,7 @@ def test_wide_tables_take_memory_in_proportion(pairs, monkeypatch):
     monkeypatch.setattr(_pair_options, "MAX_PAIRED_FEATURES", 250)
     X = np.random.default_rng(0).normal(size=(20, 2500)).astype(np.float32)
     y = np.arange(20) % 2 == 0  # which no small tree tells, so that resamples look at pairs, too
-    params = {"pairs": pairs, "max_depth": 1, "refine": None, "n_threads": 1}
+    params = {"pairs": pairs, "max_depth": 1, "refine": None, "n_threads": 1, "resamples": 20}
     peaks = []
     for n_features in (1250, 2500):
         tracemalloc.start()
